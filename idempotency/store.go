@@ -161,7 +161,8 @@ type Runs interface {
 // Passes are the replicas' progress through the open dues of jobs with keys.
 type Passes interface {
 	// SavePass ORs Mine and Finished into the session's own pass over each due
-	// and moves it, and adds Keys. Won, or Closed where the due is not open.
+	// and moves it; Keys becomes the larger of the two. Won, or Closed where the
+	// due is not open. A repetition changes nothing but MovedAt.
 	SavePass(ctx context.Context, s Session, p []Pass) ([]Verdict, error)
 
 	// CloseDue closes an open due when the finished bits of all passes, those

@@ -232,7 +232,7 @@ type Pass struct {
 	Job            string
 	Due            time.Time
 	Mine, Finished []byte
-	Keys           int64     // settled by the streams that finished; SavePass adds it
+	Keys           int64     // so far settled by the session's streams that finished
 	MovedAt        time.Time // set by the store
 	Session        int64     // set by the store
 }
