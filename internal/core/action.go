@@ -27,6 +27,9 @@ func (c *Call) Do(ctx context.Context, s idempotency.Store) Replied {
 	return Replied{Call: c, value: v, err: err}
 }
 
+// Fail is the call's end where no answer came in time; the call may still have happened, or happen yet.
+func (c *Call) Fail(err error) Replied { return Replied{Call: c, err: err} }
+
 func newCall[T any](name string, do func(context.Context, idempotency.Store) (T, error), then func(T, error)) *Call {
 	return &Call{
 		Name: name,
