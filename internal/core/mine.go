@@ -7,13 +7,12 @@ import (
 )
 
 // listMine looks for strays: runs that the store holds for ours, of which the
-// answer that gave them to us was lost for good. A run that we held at any
-// moment since the listing was sent is none: the listing is older than what became of it.
+// answer that gave them to us was lost for good. A run that we hold, or
+// let go of a moment ago, is none: the listing is older than what became of it.
 func (c *Core) listMine(s *session) bool {
 	if c.session != s {
 		return false
 	}
-	sent := c.now.Mono
 	c.emit(newCall("Mine",
 		func(ctx context.Context, st idempotency.Store) ([]idempotency.Run, error) {
 			return st.Mine(ctx, s.Session)
