@@ -40,3 +40,6 @@ func (c *clock) when(m time.Duration) time.Duration {
 	}
 	return t
 }
+
+// Unix is an instant since the world's beginning in Unix seconds, as the oracle counts.
+func Unix(t time.Duration) int64 { return epoch.Add(t).Unix() }

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"time"
@@ -160,7 +159,7 @@ func (p *plan) schedule() {
 	do(Deploy, 1, p.deploy)
 	do(Lack, 1, p.lack)
 	for t := 3 * time.Second; t < endAt; t += 3 * time.Second {
-		w.At(t, p.prune)
+		w.At(t, w.Prune)
 	}
 	w.At(calmAt, p.calm)
 }
@@ -230,26 +229,6 @@ func (p *plan) lack() {
 	r := w.replicas[w.rand.IntN(len(w.replicas))]
 	r.Lacks = []string{[]string{"keyed", "plain"}[w.rand.IntN(2)]}
 	r.Change(r.Version)
-}
-
-// prune removes what is old far more often than replicas do, so that what
-// relies on rows being there is found out.
-func (p *plan) prune() {
-	w, ctx := p.w, context.Background()
-	c := w.cfg.Timing
-	s, _, err := w.memory.OpenSession(ctx, idempotency.Opening{
-		Namespace: Namespace, Replica: "janitor", Boot: "janitor", Partitions: c.Partitions,
-		Lease: time.Second, Horizon: c.Horizon, Retention: c.Retention, Tolerance: c.Tolerance,
-	})
-	if err == nil {
-		_, err = w.memory.Prune(ctx, s, idempotency.MaxBatch)
-	}
-	if err == nil {
-		err = w.memory.CloseSession(ctx, s)
-	}
-	if err != nil {
-		w.fail("janitor: %w", err)
-	}
 }
 
 // calm ends the faults and what they left: every replica runs, with all jobs.

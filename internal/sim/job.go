@@ -69,8 +69,9 @@ func (j Job) spec(version int) jobs.Job {
 	return spec.WithDefaults()
 }
 
-// define checks a job in all its versions and tells the oracle of it.
-func (w *World) define(j Job) {
+// Add makes a job one of the code's, for the processes that start from now on.
+func (w *World) Add(j Job) {
+	w.cfg.Jobs = append(w.cfg.Jobs, j)
 	for v, p := range j.Plans {
 		spec := j.spec(v)
 		if err := spec.Validate(); err != nil {

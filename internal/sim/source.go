@@ -19,7 +19,7 @@ type Source struct {
 	Batch     int  // yields at most so many at once; 0: what was asked for
 
 	// Flow decides how a pull goes on; false leaves it to chance. Nil: chance alone.
-	Flow func(r *Replica, due time.Time, yielded int) (Flow, bool)
+	Flow func(r *Replica, due time.Duration, yielded int) (Flow, bool)
 
 	w    *World
 	job  string
@@ -160,7 +160,7 @@ func (r *Replica) pull(a core.Pull) {
 
 func (r *Replica) flow(s *stream) Flow {
 	if s.source.Flow != nil {
-		if f, ok := s.source.Flow(r, s.asked.Due, s.yielded); ok {
+		if f, ok := s.source.Flow(r, s.asked.Due.Sub(epoch), s.yielded); ok {
 			return f
 		}
 	}

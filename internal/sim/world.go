@@ -2,10 +2,12 @@ package sim
 
 import (
 	"container/heap"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +50,15 @@ func Short() core.Config {
 		Partitions: 16, Concurrency: 4,
 		Lease: 2 * time.Second, Grace: 300 * time.Millisecond, Sweep: 200 * time.Millisecond, Drain: 1200 * time.Millisecond,
 		MissedAfter: 8 * time.Second, Horizon: 12 * time.Second, Retention: 14 * time.Second, Tolerance: 20 * time.Millisecond,
+	}
+}
+
+// Normal is the timing that a scheduler has by default, but for fewer partitions.
+func Normal() core.Config {
+	return core.Config{
+		Partitions: 256, Concurrency: 8,
+		Lease: 10 * time.Second, Grace: time.Second, Sweep: time.Second, Drain: 25 * time.Second,
+		MissedAfter: time.Minute, Horizon: 24 * time.Hour, Retention: 7 * 24 * time.Hour, Tolerance: 100 * time.Millisecond,
 	}
 }
 
@@ -99,8 +110,9 @@ func New(c Config) *World {
 		inner = c.Store(inner)
 	}
 	w.tap = &tap{Store: inner, w: w}
+	w.cfg.Jobs = nil
 	for _, j := range c.Jobs {
-		w.define(j)
+		w.Add(j)
 	}
 	for i := range c.Replicas {
 		r := &Replica{w: w, index: i, Name: fmt.Sprintf("r%d", i)}
@@ -224,4 +236,33 @@ func (w *World) ring(names []string) *ring.Ring {
 		w.rings[id] = r
 	}
 	return w.rings[id]
+}
+
+// Owner is the replica that goes first for a key when all serve.
+func (w *World) Owner(key string) *Replica {
+	var names []string
+	for _, r := range w.replicas {
+		names = append(names, r.Name)
+	}
+	name := w.ring(names).Owner(key)
+	return w.replicas[slices.Index(names, name)]
+}
+
+// Prune removes what is old as a replica's session would, but when the caller
+// wants: what relies on rows being there is found out sooner.
+func (w *World) Prune() {
+	ctx, c := context.Background(), w.cfg.Timing
+	s, _, err := w.memory.OpenSession(ctx, idempotency.Opening{
+		Namespace: Namespace, Replica: "janitor", Boot: "janitor", Partitions: c.Partitions,
+		Lease: time.Second, Horizon: c.Horizon, Retention: c.Retention, Tolerance: c.Tolerance,
+	})
+	if err == nil {
+		_, err = w.memory.Prune(ctx, s, idempotency.MaxBatch)
+	}
+	if err == nil {
+		err = w.memory.CloseSession(ctx, s)
+	}
+	if err != nil {
+		w.fail("janitor: %w", err)
+	}
 }

@@ -25,7 +25,7 @@ func (o *Oracle) Decided(d Decision) {
 	j.ranges = append(j.ranges, d.Ranges...)
 	for _, t := range d.Run {
 		if d.Keyed {
-			o.openDue(j, dueID{d.Job, t})
+			o.openDue(j, dueID{d.Job, t}, decisionID{d.Session, d.Nonce, d.Job})
 		}
 	}
 	if !d.Keyed {
@@ -96,12 +96,12 @@ func (o *Oracle) misses(d Decision) {
 	}
 }
 
-func (o *Oracle) openDue(j *job, id dueID) {
+func (o *Oracle) openDue(j *job, id dueID, by decisionID) {
 	if o.dues[id] != nil {
 		o.fail("I2", "job %s: due %d opened twice", id.job, id.due)
 		return
 	}
-	d := &due{open: true, finished: make([]bool, o.rules.Partitions), must: map[string]bool{}}
+	d := &due{by: by, open: true, finished: make([]bool, o.rules.Partitions), must: map[string]bool{}}
 	for key := range j.keys {
 		d.must[key] = true
 	}

@@ -64,6 +64,7 @@ type dueID struct {
 
 // due is one of a job with keys.
 type due struct {
+	by       decisionID
 	open     bool
 	missed   bool
 	finished []bool          // by partition

@@ -130,12 +130,16 @@ func (o *Oracle) Recorded(sessionID int64, r Row) {
 		o.fail("I1", "%v is recorded %v, and was %v (outcome %v) before", r.ID, r.Outcome, stateName(old.State), old.Outcome)
 		return
 	}
-	if d := o.dues[dueID{r.ID.Job, r.ID.Due}]; d == nil || !d.open {
+	d := o.dues[dueID{r.ID.Job, r.ID.Due}]
+	if d == nil || !d.open {
 		o.fail("open", "%v is recorded, and its due is not open", r.ID)
+		return
 	}
 	if r.Outcome == Skipped {
-		if by, ok := o.held[lane{r.ID.Job, r.ID.Key}]; !ok || by == r.ID {
-			o.fail("overlap", "%v is skipped, and no run of its key is running", r.ID)
+		by, ok := o.held[lane{r.ID.Job, r.ID.Key}]
+		other := o.dues[dueID{by.Job, by.Due}]
+		if !ok || other == nil || other.by == d.by {
+			o.fail("overlap", "%v is skipped, and no run of an older opening is running", r.ID)
 		}
 	}
 	r.Recorded = true
