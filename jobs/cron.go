@@ -65,6 +65,9 @@ func splitZone(spec string) (zone string, words []string, err error) {
 	if len(spec) > maxText {
 		return "", nil, fmt.Errorf("%d bytes are too long; use at most %d", len(spec), maxText)
 	}
+	if strings.Trim(spec, blanks) != spec {
+		return "", nil, errors.New("blanks around it; trim the text")
+	}
 	name, rest, prefixed := "", spec, false
 	for _, p := range []string{"TZ=", "CRON_TZ="} {
 		if after, ok := strings.CutPrefix(spec, p); ok {
