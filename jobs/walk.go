@@ -16,8 +16,6 @@ const (
 	neverAfter = 9 * 366 * day
 )
 
-var utc = time.UTC
-
 // cronRule walks the zone's stretches of constant offset. Within one, the wall
 // clock is plain arithmetic; only at its seams can a reading be missing or be
 // there twice. Each step moves to a later stretch, so nothing can loop.
