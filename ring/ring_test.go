@@ -198,8 +198,8 @@ func TestUnevenShares(t *testing.T) {
 		n := len(r.Owned(name))
 		least, most = min(least, n), max(most, n)
 	}
-	if most < 2*least {
-		t.Errorf("shares are %d to %d: the package comment says a factor of two or three", least, most)
+	if least != 8 || most != 16 {
+		t.Errorf("shares are %d to %d, the package comment says 8 to 16", least, most)
 	}
 }
 
