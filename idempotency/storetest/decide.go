@@ -248,6 +248,7 @@ func keyedOpensDues(b *bundle) {
 	for i, x := range open {
 		want(b.T, "job", x.Job, keyed)
 		wantTime(b, "due", x.Due, d.Run[i])
+		want(b.T, "behind an older due of the decision", x.Later, i > 0)
 		if x.Opened.Before(r.now) {
 			b.Fatalf("opened at %v, before the decision", x.Opened)
 		}

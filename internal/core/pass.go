@@ -1,7 +1,6 @@
 package core
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -85,7 +84,7 @@ func (c *Core) lagging(now time.Time, o idempotency.OpenDue) (mask, hedge []byte
 			mask[i] |= b
 		}
 	}
-	if len(bytes.Trim(mask, "\x00")) == 0 {
+	if empty(mask) {
 		return nil, nil
 	}
 	return mask, hedge
@@ -105,7 +104,12 @@ func moving(o idempotency.OpenDue, i int, since time.Time) byte {
 	return b
 }
 
-func full(bits []byte) bool { return len(bytes.Trim(bits, "\xff")) == 0 && len(bits) > 0 }
+// full says that every partition's bit is set, empty that none is.
+func full(bits []byte) bool {
+	return len(bits) > 0 && !slices.ContainsFunc(bits, func(b byte) bool { return b != 0xff })
+}
+
+func empty(bits []byte) bool { return !slices.ContainsFunc(bits, func(b byte) bool { return b != 0 }) }
 
 // openStream begins the stream, or begins it anew after the last settled key.
 func (c *Core) openStream(p *pass) {
