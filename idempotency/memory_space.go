@@ -59,7 +59,7 @@ type dueRows struct {
 type keyedDue struct {
 	job         string
 	due, opened time.Time
-	later       bool // its decision opened an older due too
+	several     bool // its decision opened other dues too
 	closed      bool
 	passes      []*Pass // by session; none where closed
 }
