@@ -13,11 +13,11 @@ import (
 // It speaks only for these: partitions gained meanwhile wait for the next one.
 // For an efficiency job it claims nothing and is known here alone.
 type pass struct {
-	job   *job
-	due   time.Time
-	later bool   // its decision opened an older due too
-	mask  []byte // the partitions
-	hedge []byte // of these, those in which we are not the owner
+	job     *job
+	due     time.Time
+	several bool   // its decision opened other dues too: then a busy key waits
+	mask    []byte // the partitions
+	hedge   []byte // of these, those in which we are not the owner
 
 	saved   bool  // the pass row exists: only then may a claim be made
 	stream  int64 // 0: none is open
@@ -62,7 +62,7 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	if mask == nil {
 		return
 	}
-	p := &pass{job: j, due: o.Due, later: o.Later, mask: mask, hedge: hedge, moved: c.now.Mono}
+	p := &pass{job: j, due: o.Due, several: o.Several, mask: mask, hedge: hedge, moved: c.now.Mono}
 	c.addPass(p)
 	c.savePass(p, idempotency.Pass{Mine: mask}, func() {
 		p.saved = true
@@ -205,7 +205,7 @@ func (c *Core) claimKey(p *pass, key string) {
 	j := p.job
 	id := idempotency.ID{Job: j.Name, Key: key, Due: p.due}
 	onBusy := idempotency.Finish{Outcome: idempotency.Skipped, Reason: reasonOverlap}
-	if p.later {
+	if p.several {
 		onBusy = idempotency.Finish{Outcome: idempotency.Wait, Reason: reasonOverlap, Wake: c.storeNow()}
 	}
 	p.out++
