@@ -1,0 +1,183 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// MaxBatch is the most elements that one call of a store takes. A caller with
+// more makes more calls; a store refuses a larger batch with an error.
+const MaxBatch = 1000
+
+var (
+	// ErrSessionDead is returned by every call that demands a live session when
+	// the session has lapsed, was closed or was marked dead. It is for good: the
+	// caller opens a new session. Nothing of the call was done.
+	ErrSessionDead = errors.New("idempotency: session is dead")
+
+	// ErrRefused is wrapped by an error of OpenSession that no repetition can
+	// mend, such as another number of partitions. Its text says what to do.
+	ErrRefused = errors.New("idempotency: the store refuses this replica")
+)
+
+// Store is the contract that every driver passes storetest with.
+//
+// Laws that hold for all of it:
+//
+//   - A call is atomic, and linearizable with all other calls of all processes:
+//     it happens whole at one instant between its start and its return, or not
+//     at all. A call that returned an error may have happened, may yet happen
+//     later, or may never happen; callers repeat it as it was.
+//   - All calls but Finish and the History ones take a Session and demand, in the
+//     same transaction, that it is live: its row is neither expired by the
+//     store's clock nor marked dead. Else they do nothing and return
+//     ErrSessionDead.
+//   - Every call ends soon after its context; the caller gives each a deadline.
+//   - The clock is the store's alone. Instants are UTC, truncated to the
+//     microsecond; dues are whole seconds. The zero time means none.
+//   - Strings are bytes: case, trailing space, accents, NUL and emoji stay
+//     distinct and round-trip. A key over 255 bytes or an empty one is refused
+//     with an error, and with it its whole batch.
+//   - Namespaces never see each other.
+//   - Answers stand in the order of what was asked.
+//
+// All methods are safe for concurrent use.
+type Store interface {
+	Sessions
+	Entries
+	Runs
+	Passes
+}
+
+// Sessions are the replicas' leases.
+type Sessions interface {
+	// OpenSession opens a session that is live until its lease ends, unless it
+	// is renewed. A namespace's first session fixes the number of partitions;
+	// another number is refused with an error that wraps ErrRefused.
+	OpenSession(ctx context.Context, o Opening) (Session, Renewal, error)
+
+	// RenewSession makes the lease end one lease after the store's now. A
+	// lapsed session never lives again.
+	RenewSession(ctx context.Context, s Session) (Renewal, error)
+
+	// CloseSession marks the session itself dead. Its running runs become
+	// orphans at once. Closing a dead session is no error.
+	CloseSession(ctx context.Context, s Session) error
+
+	// MarkDead marks those of the given sessions dead that are not live. Only
+	// runs of a marked session can be taken up: a clock that steps back cannot
+	// revive a session whose runs are gone.
+	MarkDead(ctx context.Context, s Session, dead []int64) error
+}
+
+// Entries are what is scheduled, and up to where every due has been decided.
+type Entries interface {
+	// Declare announces exactly the given definitions as this session's; those
+	// it announced before and does not repeat are withdrawn. A job seen for the
+	// first time gets an entry with the declaration's Opened and Next. The
+	// store counts, with a counter and not a clock, when each (job, hash) was
+	// first seen. In force is, among the definitions that live sessions
+	// announce, the one of the highest Revision, then the one first seen last.
+	// Nothing else of an entry changes here. Answered are the entries of the
+	// declared jobs, in order.
+	Declare(ctx context.Context, s Session, d []Declaration) ([]Entry, error)
+
+	// Decide moves entries on. A decision is won when its entry still is as
+	// Seen says (Opened, Hash, pause window), Opened is neither below Seen.Opened nor
+	// above the store's now + tolerance, the session announced Hash, and Hash
+	// is the entry's or in force. A won decision writes, all at once: Opened,
+	// Next and the definition Hash into the entry; the Ranges; and for each due of Run
+	// either an open due (Keyed), or a run of the job's own key (the entry's Key, or the job's name):
+	//
+	//   - skipped (overlap), when a run of the same (job, key) that this decision
+	//     did not write is running exclusively;
+	//   - else, oldest due first, running under (session, nonce), exclusively,
+	//     while Claim allows and no run of this decision already holds the key;
+	//   - else waiting, its wake time the store's now.
+	//
+	// A due that already has its row or open due is left as it is. A decision that was won by this same (session, nonce) is answered won
+	// again. Runs of the answer are this decision's: running only while they
+	// are still held under (session, nonce).
+	Decide(ctx context.Context, s Session, nonce int64, d []Decision) ([]Decided, error)
+
+	// Lagging returns what this replica may take now, by its ranks and its
+	// session's definitions. Reads only.
+	Lagging(ctx context.Context, s Session, q LagQuery) (Lag, error)
+}
+
+// Runs are the occurrences' rows.
+type Runs interface {
+	// Claim claims each run for (session, nonce). The first rule that applies
+	// answers; all demand of the session that it announced Claim.Hash.
+	//
+	// An insert, which is for dues of jobs with keys:
+	//
+	//	StaleDefinition  the entry's definition in force has another hash
+	//	Won              the row is running under this (session, nonce): what was won is returned
+	//	Taken            the row exists
+	//	Early            due > store's now + tolerance
+	//	Expired          due < store's now - horizon; OnExpired, if set, is recorded where the due is open
+	//	Closed           the due is not open
+	//	Busy             Exclusive, and a run of (job, key) is running exclusively; OnBusy, if set, is recorded
+	//	Won              a row is written, running, with a new fence
+	//
+	// A take-up:
+	//
+	//	StaleDefinition, Won  as above
+	//	Taken            there is no row, it has ended, its fence is not Seen, or it is running
+	//	                 under a session that is not marked dead
+	//	Early            waiting, and its wake time has not come
+	//	Busy             Exclusive, and another run of (job, key) is running exclusively
+	//	Won              running under this (session, nonce) with a new fence
+	//
+	// A take-up of a running row raises its crashes by one, unless a live
+	// session of the same boot as the dead one exists; it never raises attempt.
+	//
+	// A fence is drawn while the row that makes it exclusive is held: per (job,
+	// key) every claim has a higher fence than all claims that committed
+	// before, and no fence is ever used twice in a store.
+	//
+	// A claim batch that names an open due moves (MovedAt) the session's pass over it.
+	Claim(ctx context.Context, s Session, nonce int64, c []Claim) ([]Answer, error)
+
+	// Finish ends runs, or lets them wait, by their fence alone: it needs no live
+	// session. Finished: the row was running with this fence. Already: it has
+	// ended or waits with this fence. Fenced: anything else. Exclusiveness ends
+	// with running.
+	Finish(ctx context.Context, namespace string, f []Finish) ([]FinishAnswer, error)
+
+	// Mine returns the runs that are running under the session.
+	Mine(ctx context.Context, s Session) ([]Run, error)
+
+	// Prune removes up to limit ended runs, closed dues and ranges that are
+	// older than the session's retention, oldest first, and nothing of a job at or above its oldest
+	// open due. It also removes sessions that are long dead and no run names. It returns how
+	// many rows it removed.
+	Prune(ctx context.Context, s Session, limit int) (int, error)
+}
+
+// Passes are the replicas' progress through the open dues of jobs with keys.
+type Passes interface {
+	// SavePass ORs Mine and Finished into the session's own pass over each due
+	// and moves it; Keys becomes the larger of the two. Won, or Closed where the
+	// due is not open. A repetition changes nothing but MovedAt.
+	SavePass(ctx context.Context, s Session, p []Pass) ([]Verdict, error)
+
+	// CloseDue closes an open due when the finished bits of all passes, those
+	// of dead sessions too, cover every partition; or, with missed, when it is
+	// older than the horizon: then missed is recorded. It reports whether the
+	// due is closed now. The union is tested in the closing transaction.
+	CloseDue(ctx context.Context, s Session, job string, due time.Time, missed *Range) (bool, error)
+}
+
+// History is a further power of a store: reading what happened. It needs no session.
+type History interface {
+	// List yields runs in the order of (due, job, key, request). The sequence ends after its
+	// first error.
+	List(ctx context.Context, f Filter) iter.Seq2[Run, error]
+
+	// Ranges yields the range rows of a job, or of all jobs where job is empty, oldest first.
+	Ranges(ctx context.Context, namespace, job string) iter.Seq2[Range, error]
+}

@@ -1,0 +1,248 @@
+package idempotency
+
+import "time"
+
+// ID names a run within its namespace. Request is empty for a scheduled run.
+type ID struct {
+	Job, Key, Request string
+	Due               time.Time
+}
+
+// Opening is what a replica asks of a new session. All durations are above
+// zero but Tolerance, which may be zero.
+type Opening struct {
+	Namespace string
+	Replica   string // human name
+	Boot      string // the process, new at each start
+
+	Partitions int           // P, a power of two
+	Lease      time.Duration // how long a session lives without renewal
+	Horizon    time.Duration // no insert of an older due
+	Retention  time.Duration // how long ended runs are kept; > Horizon
+	Tolerance  time.Duration // how far ahead of the store's now a due may be
+}
+
+// Session names an open session.
+type Session struct {
+	Namespace string
+	ID        int64
+}
+
+// Renewal is the store's word at an opening or a renewal.
+type Renewal struct {
+	Now   time.Time // the store's clock
+	Store string    // the store's identity, drawn when it was created
+}
+
+// Definition is a job's schedule as one version of the code has it.
+type Definition struct {
+	Job      string
+	Schedule string // text form
+	Hash     string // of all that decides the dues
+	Revision int64  // beats first seen
+}
+
+// Declaration is a definition with what a new entry starts from: every due up
+// to Opened counts as decided, and Next is the first one after it (zero:
+// never). Opened is not above the store's now + tolerance, else it is lowered to the store's now.
+type Declaration struct {
+	Definition
+	Opened, Next time.Time
+}
+
+// Entry is what is scheduled.
+type Entry struct {
+	Definition         // as of the last decision
+	Key         string // empty, but for schedules per key
+	Opened      time.Time
+	Next        time.Time // zero: never
+	PausedFrom  time.Time // the last pause; zero: none
+	PausedUntil time.Time // zero: not resumed yet
+	InForce     string    // hash of the definition in force by what live sessions announce
+}
+
+// Decision moves an entry from what was seen.
+type Decision struct {
+	Seen         Entry
+	Definition   // to be the entry's from now on; Job as in Seen
+	Opened, Next time.Time
+	Keyed        bool
+	Run          []time.Time // dues to run, ascending
+	Ranges       []Range     // stretches that do not run
+	Claim        int         // of Run, how many may be claimed now; without effect where Keyed
+}
+
+// Range records an outcome of Count dues in [From, To] of one job.
+type Range struct {
+	Job      string
+	From, To time.Time
+	Count    int64
+	Outcome  Outcome // Skipped or Missed
+	Reason   string
+}
+
+// Decided answers a decision. Entry is the entry as it is now.
+type Decided struct {
+	Won   bool
+	Entry Entry
+	Runs  []Run
+}
+
+// LagQuery says what this replica may take. Ranks[r] is the bitmap of the
+// partitions in which it has rank r: partition p is bit p%8 of byte p/8. The
+// partition of a run is that of its key, of an entry that of its key or job
+// name. A partition in none of the bitmaps is not this replica's business.
+type LagQuery struct {
+	Ranks [][]byte
+	Grace time.Duration // rank r acts after r x Grace without movement
+	Limit int           // of Waiting and of Orphaned each; 0: none of these
+}
+
+// Lag is what a replica may take, all of jobs whose entry has the hash that its
+// session announced; oldest due first.
+type Lag struct {
+	Now time.Time
+
+	// Entries whose Next has come r x Grace ago, r being the rank; and, whatever
+	// the rank, those whose hash is not in force while the session announced the one that is.
+	Entries []Entry
+
+	// Open are all open dues.
+	Open []OpenDue
+
+	// Waiting are runs whose wake time came r x Grace ago and whose (job, key) no
+	// run holds exclusively; at most one of them has crashes >= 2.
+	Waiting []Run
+
+	// Orphaned are runs whose session stopped being live (its lease's end, or
+	// the mark if earlier) r x Grace ago; at most one has crashes >= 1.
+	Orphaned []Run
+}
+
+// OpenDue is a due of a job with keys that is not closed.
+type OpenDue struct {
+	Job         string
+	Due, Opened time.Time
+	Several     bool   // its decision opened other dues too
+	Finished    []byte // union over all passes
+	Passes      []Pass // of live sessions
+}
+
+// Claim asks for one run.
+type Claim struct {
+	ID        ID
+	Hash      string // the claimer's definition
+	Exclusive bool   // at most one such run of (job, key) is running
+	TakeUp    bool   // of a waiting or orphaned run; else an insert
+	Seen      int64  // the fence that the run to take up had
+
+	// What an insert records instead, in the same transaction, as the run's
+	// ended or waiting row; nil: nothing. ID and Fence are not used.
+	OnBusy, OnExpired *Finish
+}
+
+// Verdict answers a claim or a pass.
+type Verdict int
+
+// The verdicts. Only Won and Taken settle a key, besides what OnBusy and
+// OnExpired recorded.
+const (
+	Won Verdict = iota + 1
+	Taken
+	Busy
+	Early
+	Expired
+	Closed
+	StaleDefinition
+)
+
+// Answer is a claim's. Fence, Attempt and Crashes are set where Won; Retry
+// where Early: when to ask again.
+type Answer struct {
+	Verdict Verdict
+	Fence   int64
+	Attempt int // attempts that ended
+	Crashes int
+	Retry   time.Duration
+	Payload []byte // of a run by hand
+}
+
+// Outcome is how a run ended, or that it waits.
+type Outcome int
+
+// The outcomes.
+const (
+	Done Outcome = iota + 1
+	Failed
+	Skipped
+	Missed
+	Wait // not an end: to be taken up from Finish.Wake on
+)
+
+// Finish ends a run, or lets it wait.
+type Finish struct {
+	ID      ID
+	Fence   int64
+	Outcome Outcome
+	Attempt int       // attempts that ended, this one included if it did
+	Wake    time.Time // where Outcome is Wait
+	Reason  string    // short word: overlap, exhausted, panic, …
+	Text    string    // for people; valid UTF-8, at most 64 KiB, kept as is
+}
+
+// FinishAnswer answers a finish.
+type FinishAnswer int
+
+// The answers of Finish. Already is a success.
+const (
+	Finished FinishAnswer = iota + 1
+	Already
+	Fenced
+)
+
+// State is a run's.
+type State int
+
+// The states of a run.
+const (
+	Waiting State = iota + 1
+	Running
+	Ended
+)
+
+// Run is a run's row.
+type Run struct {
+	ID       ID
+	State    State
+	Outcome  Outcome // where Ended
+	Reason   string
+	Text     string
+	Payload  []byte
+	Fence    int64 // of its last claim; 0: never claimed
+	Attempt  int   // attempts that ended
+	Crashes  int
+	Session  int64     // of its last claim
+	Replica  string    // human name of that session's replica
+	Wake     time.Time // where Waiting
+	Started  time.Time // of its last claim
+	Finished time.Time // when it ended
+}
+
+// Pass is one session's progress through an open due. Bitmaps are as in LagQuery.
+type Pass struct {
+	Job            string
+	Due            time.Time
+	Mine, Finished []byte
+	Keys           int64     // so far settled by the session's streams that finished
+	MovedAt        time.Time // set by the store
+	Session        int64     // set by the store
+}
+
+// Filter chooses runs of one namespace; zero fields choose all.
+type Filter struct {
+	Namespace string
+	Job, Key  string
+	Outcome   Outcome
+	From, To  time.Time // dues in [From, To)
+	Limit     int
+}
