@@ -22,7 +22,7 @@ const (
 	maxNights, maxCustomers, maxReplicas, maxKills = 100, 200_000, 20, 20
 
 	// perSecond is how many renewals a second the demo asks of one SQLite file on a modest machine.
-	perSecond = 2000
+	perSecond = 4000
 	// latency bounds how long the provider takes for one call.
 	minLatency, maxLatency = 10 * time.Millisecond, 500 * time.Millisecond
 	maxConcurrency         = 64
@@ -40,9 +40,9 @@ func (o Options) withDefaults() Options {
 // shortest is the least time between nights: one night must be over, with what a killed replica left behind, before
 // the next is due, or its customers would be skipped because they still run.
 func (o Options) shortest() time.Duration {
-	d := time.Second + time.Duration(o.Customers)*time.Second*3/2/perSecond
+	d := time.Second + time.Duration(o.Customers)*time.Second/perSecond
 	if o.Kills > 0 && o.Nights > 2 {
-		d += 2*fleet.Brisk(o.Replicas).Lease + time.Duration(o.Kills)*time.Second
+		d += fleet.Brisk(o.Replicas).Lease + time.Second + time.Duration(o.Kills)*time.Second
 	}
 	return (d + time.Second - 1).Truncate(time.Second)
 }
