@@ -65,6 +65,6 @@ func root() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(demoCommand(), ringCommand(), versionCommand())
+	cmd.AddCommand(demoCommand(), benchCommand(), ringCommand(), versionCommand())
 	return cmd
 }
