@@ -36,7 +36,7 @@ var onlyIn = []struct {
 	dep string // an import path, or the start of one
 	in  []string
 }{
-	{"github.com/hashicorp/memberlist", []string{"membership"}},
+	{"github.com/hashicorp/memberlist", []string{"membership", "internal/simnet"}}, // simnet is its transport
 	{"github.com/buraksezer/consistent", []string{"ring"}},
 	{"github.com/robfig/cron", []string{"jobs"}},
 	{"modernc.org/sqlite", []string{"idempotency/sqlite", "cmd", "examples"}},
