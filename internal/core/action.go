@@ -27,6 +27,9 @@ func (c *Call) Do(ctx context.Context, s idempotency.Store) Replied {
 	return Replied{Call: c, value: v, err: err}
 }
 
+// Fail is the call's end where no answer came in time; the call may still have happened, or happen yet.
+func (c *Call) Fail(err error) Replied { return Replied{Call: c, err: err} }
+
 func newCall[T any](name string, do func(context.Context, idempotency.Store) (T, error), then func(T, error)) *Call {
 	return &Call{
 		Name: name,
@@ -79,7 +82,7 @@ type Stopped struct{ Cut []string }
 type (
 	// Finished is an attempt whose record was answered.
 	Finished struct {
-		Occurrence jobs.Occurrence
+		jobs.Occurrence
 		Outcome    idempotency.Outcome
 		Reason     string
 		Late, Took time.Duration
@@ -88,8 +91,8 @@ type (
 
 	// Refused is a claim or finish that the store did not accept.
 	Refused struct {
-		Occurrence jobs.Occurrence
-		Cause      string
+		jobs.Occurrence
+		Cause string
 	}
 
 	// Decided is a won opening.
@@ -101,8 +104,8 @@ type (
 
 	// TakenUp is a won take-up of an orphaned run.
 	TakenUp struct {
-		Occurrence jobs.Occurrence
-		Crashes    int
+		jobs.Occurrence
+		Crashes int
 	}
 
 	// Hedged is a won claim in a partition of which another replica is the owner.

@@ -7,36 +7,55 @@ import (
 
 // timer is something to do at an instant. Timers of one instant fire in the order they were set.
 type timer struct {
-	at  time.Duration
-	seq int64
-	f   func()
+	at    time.Duration
+	seq   int64
+	index int // in timers; -1: fired or stopped
+	f     func()
 }
 
-type timers []timer
+type timers []*timer
 
 func (t timers) Len() int { return len(t) }
 func (t timers) Less(i, j int) bool {
 	return t[i].at < t[j].at || t[i].at == t[j].at && t[i].seq < t[j].seq
 }
-func (t timers) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
-func (t *timers) Push(x any)   { *t = append(*t, x.(timer)) }
+func (t timers) Swap(i, j int) {
+	t[i], t[j] = t[j], t[i]
+	t[i].index, t[j].index = i, j
+}
+func (t *timers) Push(x any) {
+	n := x.(*timer)
+	n.index = len(*t)
+	*t = append(*t, n)
+}
 func (t *timers) Pop() any {
 	old := *t
 	last := old[len(old)-1]
-	old[len(old)-1] = timer{}
+	old[len(old)-1] = nil
+	last.index = -1
 	*t = old[:len(old)-1]
 	return last
 }
 
-// after does f once d has passed. What f is about may be over by then; f looks.
-func (c *Core) after(d time.Duration, f func()) {
+// after does f once d has passed, unless the timer is stopped. What f is about
+// may be over by then; f looks.
+func (c *Core) after(d time.Duration, f func()) *timer {
 	c.seq++
-	heap.Push(&c.timers, timer{at: c.now.Mono + d, seq: c.seq, f: f})
+	t := &timer{at: c.now.Mono + d, seq: c.seq, f: f}
+	heap.Push(&c.timers, t)
+	return t
+}
+
+// stopTimer makes a timer never fire. Nil or fired is fine.
+func (c *Core) stopTimer(t *timer) {
+	if t != nil && t.index >= 0 {
+		heap.Remove(&c.timers, t.index)
+	}
 }
 
 func (c *Core) fireTimers() {
 	for len(c.timers) > 0 && c.timers[0].at <= c.now.Mono {
-		heap.Pop(&c.timers).(timer).f()
+		heap.Pop(&c.timers).(*timer).f()
 	}
 }
 

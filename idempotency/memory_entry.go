@@ -1,0 +1,187 @@
+package idempotency
+
+import (
+	"context"
+	"time"
+)
+
+// entry is an entry's row, with the nonce under which each session last won a
+// decision of it.
+type entry struct {
+	Entry
+	won map[int64]int64
+}
+
+// Declare announces definitions; see Entries.
+func (m *Memory) Declare(ctx context.Context, s Session, d []Declaration) (entries []Entry, err error) {
+	if err := CheckDeclarations(d); err != nil {
+		return nil, err
+	}
+	err = m.with(ctx, s, func(c *call) error {
+		c.by.defs = make(map[string]Definition, len(d))
+		for _, x := range d {
+			c.declare(x)
+		}
+		entries = make([]Entry, len(d))
+		for i, x := range d {
+			entries[i] = c.entry(x.Job)
+		}
+		return nil
+	})
+	return entries, err
+}
+
+func (c *call) declare(d Declaration) {
+	c.by.defs[d.Job] = d.Definition
+	if at := (jobHash{d.Job, d.Hash}); c.seen[at] == 0 {
+		c.seen[at] = c.m.draw()
+	}
+	if c.entries[d.Job] != nil {
+		return
+	}
+	opened := instant(d.Opened)
+	if opened.After(c.now.Add(c.by.Tolerance)) {
+		opened = c.now
+	}
+	c.entries[d.Job] = &entry{
+		Entry: Entry{Definition: d.Definition, Opened: opened, Next: instant(d.Next)},
+		won:   make(map[int64]int64),
+	}
+}
+
+// entry returns the job's entry as callers see it.
+func (c *call) entry(job string) Entry {
+	e := c.entries[job]
+	if e == nil {
+		return Entry{}
+	}
+	x := e.Entry
+	x.InForce = c.inForce(job)
+	return x
+}
+
+// inForce is computed anew each time, for the end of a lease changes it without
+// a write.
+func (c *call) inForce(job string) string {
+	var best Definition
+	for _, s := range c.sessions {
+		d, ok := s.defs[job]
+		if !ok || !s.live(c.now) {
+			continue
+		}
+		first := c.seen[jobHash{job, d.Hash}] > c.seen[jobHash{job, best.Hash}]
+		if best.Hash == "" || d.Revision > best.Revision || d.Revision == best.Revision && first {
+			best = d
+		}
+	}
+	return best.Hash
+}
+
+// Decide moves entries on; see Entries.
+func (m *Memory) Decide(ctx context.Context, s Session, nonce int64, d []Decision) (decided []Decided, err error) {
+	if err := CheckDecisions(d); err != nil {
+		return nil, err
+	}
+	err = m.with(ctx, s, func(c *call) error {
+		decided = make([]Decided, len(d))
+		for i, x := range d {
+			decided[i] = c.decide(x, holder{c.by.id, nonce})
+		}
+		return nil
+	})
+	return decided, err
+}
+
+func (c *call) decide(d Decision, by holder) Decided {
+	e := c.entries[d.Job]
+	won := e != nil
+	if won {
+		nonce, again := e.won[by.session]
+		switch {
+		case again && nonce == by.nonce:
+		case c.wins(e, d):
+			c.write(e, d, by)
+		default:
+			won = false
+		}
+	}
+	x := Decided{Won: won, Entry: c.entry(d.Job)}
+	if won && !d.Keyed {
+		x.Runs = c.decidedRuns(e, d, by)
+	}
+	return x
+}
+
+// wins tests what a decision is conditional on.
+func (c *call) wins(e *entry, d Decision) bool {
+	seen := d.Seen
+	return e.Key == seen.Key && e.Hash == seen.Hash && e.Opened.Equal(instant(seen.Opened)) &&
+		e.PausedFrom.Equal(instant(seen.PausedFrom)) && e.PausedUntil.Equal(instant(seen.PausedUntil)) &&
+		!instant(d.Opened).Before(e.Opened) && !d.Opened.After(c.now.Add(c.by.Tolerance)) &&
+		c.by.announced(d.Job, d.Hash) && (d.Hash == e.Hash || d.Hash == c.inForce(d.Job))
+}
+
+// write writes a decision that is won.
+func (c *call) write(e *entry, d Decision, by holder) {
+	e.won[by.session] = by.nonce
+	e.Definition, e.Opened, e.Next = d.Definition, instant(d.Opened), instant(d.Next)
+	for _, r := range d.Ranges {
+		c.record(r)
+	}
+	if d.Keyed {
+		for _, due := range d.Run {
+			c.openKeyed(d.Job, instant(due))
+		}
+		return
+	}
+	id := ID{Job: d.Job, Key: e.runKey()}
+	overlap := c.exclusive[keyOf(id)] != nil // before this decision wrote any
+	claims := 0
+	for _, due := range d.Run {
+		id.Due = due
+		if c.row(id) != nil {
+			continue
+		}
+		r := c.insert(id, by)
+		switch {
+		case overlap:
+			c.apply(r, Finish{Outcome: Skipped, Reason: "overlap"}, c.now)
+		case claims < d.Claim && !c.busy(id):
+			c.run(r, by.nonce, true)
+			claims++
+		default:
+			c.apply(r, Finish{Outcome: Wait, Wake: c.now}, c.now)
+		}
+	}
+}
+
+// decidedRuns are the rows that the decision wrote and nobody claimed since.
+func (c *call) decidedRuns(e *entry, d Decision, by holder) []Run {
+	id := ID{Job: d.Job, Key: e.runKey()}
+	var runs []Run
+	for _, due := range d.Run {
+		id.Due = due
+		if r := c.row(id); r != nil && r.by == by {
+			runs = append(runs, r.Run)
+		}
+	}
+	return runs
+}
+
+// runKey is the key of the entry's runs, and what its partition comes from.
+func (e *Entry) runKey() string {
+	if e.Key != "" {
+		return e.Key
+	}
+	return e.Job
+}
+
+func (c *call) openKeyed(job string, due time.Time) {
+	at := jobDue{job, due.Unix()}
+	if c.keyed[at] != nil {
+		return
+	}
+	d := &keyedDue{job: job, due: due, opened: c.now}
+	c.keyed[at] = d
+	c.open = addDue(c.open, d)
+}

@@ -1,0 +1,312 @@
+package idempotency
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of what a store takes, in bytes. Names are namespaces and jobs.
+const (
+	maxName   = 64
+	maxString = 255
+	maxText   = 64 << 10
+)
+
+// CheckBatch refuses a batch of more than MaxBatch elements, and one with an
+// element that check refuses, naming the call and the element. Drivers call it
+// before they touch anything, so that all refuse the same in the same words.
+func CheckBatch[T any](call string, batch []T, check func(T) error) error {
+	if len(batch) > MaxBatch {
+		return fmt.Errorf("idempotency: %s: %d elements in one batch; send at most %d", call, len(batch), MaxBatch)
+	}
+	for i, x := range batch {
+		if err := check(x); err != nil {
+			return fmt.Errorf("idempotency: %s: element %d: %w", call, i, err)
+		}
+	}
+	return nil
+}
+
+// CheckDeclarations is CheckBatch for Declare, which takes each job once.
+func CheckDeclarations(d []Declaration) error {
+	seen := make(map[string]bool, len(d))
+	return CheckBatch("declare", d, func(x Declaration) error {
+		if seen[x.Job] {
+			return fmt.Errorf("job %q is declared twice; declare it once", x.Job)
+		}
+		seen[x.Job] = true
+		return x.Validate()
+	})
+}
+
+// CheckDecisions is CheckBatch for Decide, which takes each entry once: a
+// second decision under the same nonce would pass for a repetition.
+func CheckDecisions(d []Decision) error {
+	seen := make(map[[2]string]bool, len(d))
+	return CheckBatch("decide", d, func(x Decision) error {
+		e := [2]string{x.Seen.Job, x.Seen.Key}
+		if seen[e] {
+			return fmt.Errorf("job %q is decided twice; decide it once", x.Job)
+		}
+		seen[e] = true
+		return x.Validate()
+	})
+}
+
+// CheckPasses is CheckBatch for SavePass in a store of that many partitions.
+func CheckPasses(p []Pass, partitions int) error {
+	return CheckBatch("save pass", p, func(x Pass) error { return x.Validate(partitions) })
+}
+
+// CheckClose refuses what CloseDue cannot take.
+func CheckClose(job string, due time.Time, missed *Range) error {
+	err := errors.Join(checkName("job", job), checkDue(due))
+	if missed != nil {
+		err = errors.Join(err, missed.validate(job))
+	}
+	if err != nil {
+		return fmt.Errorf("idempotency: close due: %w", err)
+	}
+	return nil
+}
+
+// Validate refuses an opening that no store takes, with all its problems.
+func (o Opening) Validate() error {
+	errs := []error{
+		CheckNamespace(o.Namespace),
+		checkString("replica", o.Replica, 1, maxString),
+		checkString("boot", o.Boot, 1, maxString),
+	}
+	if p := o.Partitions; p < 1 || p > slots || p&(p-1) != 0 {
+		errs = append(errs, fmt.Errorf("%d partitions; set a power of two up to %d", p, slots))
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"lease", o.Lease}, {"horizon", o.Horizon}, {"retention", o.Retention}} {
+		if d.value <= 0 {
+			errs = append(errs, fmt.Errorf("%s is %v; set it above zero", d.name, d.value))
+		}
+	}
+	if o.Tolerance < 0 {
+		errs = append(errs, fmt.Errorf("tolerance is %v; set zero or more", o.Tolerance))
+	}
+	if o.Retention <= o.Horizon {
+		errs = append(errs, fmt.Errorf("retention %v is not above the horizon %v; raise it, else a pruned run could run again", o.Retention, o.Horizon))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("idempotency: open session: %w", err)
+	}
+	return nil
+}
+
+// Validate refuses a declaration that no store takes.
+func (d Declaration) Validate() error {
+	if d.Opened.IsZero() {
+		return fmt.Errorf("job %q: opened is not set; set up to where dues count as decided", d.Job)
+	}
+	return errors.Join(d.Definition.validate(), checkNext(d.Next))
+}
+
+func (d Definition) validate() error {
+	return errors.Join(
+		checkName("job", d.Job),
+		checkString("schedule", d.Schedule, 0, maxText),
+		checkString("hash", d.Hash, 1, maxString),
+	)
+}
+
+// Validate refuses a decision that no store takes: among others one whose dues
+// are not all in (Seen.Opened, Opened], ascending.
+func (d Decision) Validate() error {
+	errs := []error{d.Definition.validate(), checkNext(d.Next)}
+	if d.Seen.Job != d.Job {
+		errs = append(errs, fmt.Errorf("job %q decides the entry of job %q; decide its own", d.Job, d.Seen.Job))
+	}
+	if d.Claim < 0 {
+		errs = append(errs, fmt.Errorf("claim is %d; set zero or more", d.Claim))
+	}
+	if len(d.Run) > MaxBatch || len(d.Ranges) > MaxBatch {
+		errs = append(errs, fmt.Errorf("%d dues and %d ranges; decide at most %d of each at once", len(d.Run), len(d.Ranges), MaxBatch))
+	}
+	last := d.Seen.Opened
+	for _, due := range d.Run {
+		errs = append(errs, checkDue(due))
+		if !due.After(last) || due.After(d.Opened) {
+			errs = append(errs, fmt.Errorf("due %v is out of order or not in (%v, %v]; decide ascending dues that are not decided yet", due, d.Seen.Opened, d.Opened))
+		}
+		last = due
+	}
+	for _, r := range d.Ranges {
+		errs = append(errs, r.validate(d.Job))
+	}
+	return errors.Join(errs...)
+}
+
+func (r Range) validate(job string) error {
+	switch {
+	case r.Job != job:
+		return fmt.Errorf("a range of job %q is recorded for job %q; record its own", r.Job, job)
+	case r.From.IsZero() || r.To.Before(r.From):
+		return fmt.Errorf("range [%v, %v] is empty or has no start; set From <= To", r.From, r.To)
+	case r.Count < 1:
+		return fmt.Errorf("range of %d dues; record ranges of one due or more", r.Count)
+	case r.Outcome != Skipped && r.Outcome != Missed:
+		return fmt.Errorf("range with outcome %d; a range is skipped or missed", r.Outcome)
+	}
+	return checkString("reason", r.Reason, 0, maxString)
+}
+
+// Validate refuses a question that no store of that many partitions answers.
+// A bitmap of no bytes means no partition.
+func (q LagQuery) Validate(partitions int) error {
+	if q.Grace < 0 || q.Limit < 0 || len(q.Ranks) > MaxBatch {
+		return fmt.Errorf("idempotency: lagging: grace %v, limit %d, %d ranks; set zero or more, and at most %d ranks", q.Grace, q.Limit, len(q.Ranks), MaxBatch)
+	}
+	for r, b := range q.Ranks {
+		if err := checkBitmap(b, partitions); err != nil {
+			return fmt.Errorf("idempotency: lagging: rank %d: %w", r, err)
+		}
+	}
+	return nil
+}
+
+// Validate refuses an ID that no store takes. A request is any string of at
+// most 255 bytes here; who names requests bounds them more.
+func (id ID) Validate() error {
+	return errors.Join(
+		checkName("job", id.Job),
+		checkString("key", id.Key, 1, maxString),
+		checkString("request", id.Request, 0, maxString),
+		checkDue(id.Due),
+	)
+}
+
+// Validate refuses a claim that no store takes: among others one with a field
+// that would be without effect.
+func (c Claim) Validate() error {
+	errs := []error{c.ID.Validate(), checkString("hash", c.Hash, 1, maxString)}
+	switch {
+	case c.TakeUp && (c.OnBusy != nil || c.OnExpired != nil):
+		errs = append(errs, errors.New("a take-up records nothing; leave OnBusy and OnExpired nil"))
+	case c.TakeUp && c.Seen < 0, !c.TakeUp && c.Seen != 0:
+		errs = append(errs, fmt.Errorf("seen fence %d; set that of the run to take up, and none for an insert", c.Seen))
+	}
+	for _, f := range []*Finish{c.OnBusy, c.OnExpired} {
+		if f == nil {
+			continue
+		}
+		if f.Outcome != Skipped && f.Outcome != Missed && f.Outcome != Wait {
+			errs = append(errs, fmt.Errorf("a record with outcome %d; a run that never ran is skipped, missed or waits", f.Outcome))
+		}
+		errs = append(errs, f.content())
+	}
+	return errors.Join(errs...)
+}
+
+// Validate refuses a finish that no store takes. A run that ran is never missed.
+func (f Finish) Validate() error {
+	errs := []error{f.ID.Validate(), f.content()}
+	if f.Fence < 1 {
+		errs = append(errs, fmt.Errorf("fence %d; finish with the fence of the claim", f.Fence))
+	}
+	switch f.Outcome {
+	case Done, Failed, Skipped, Wait:
+	default:
+		errs = append(errs, fmt.Errorf("outcome %d; a run ends done, failed or skipped, or waits", f.Outcome))
+	}
+	return errors.Join(errs...)
+}
+
+func (f Finish) content() error {
+	var errs []error
+	if f.Attempt < 0 {
+		errs = append(errs, fmt.Errorf("attempt %d; set zero or more", f.Attempt))
+	}
+	if f.Outcome == Wait && f.Wake.IsZero() {
+		errs = append(errs, errors.New("a wait without an end; set Wake"))
+	}
+	if !utf8.ValidString(f.Text) {
+		errs = append(errs, errors.New("text is not valid UTF-8; replace the bytes that are not"))
+	}
+	return errors.Join(append(errs,
+		checkString("reason", f.Reason, 0, maxString),
+		checkString("text", f.Text, 0, maxText))...)
+}
+
+// Validate refuses a pass that no store of that many partitions takes. A bitmap
+// of no bytes has no bits.
+func (p Pass) Validate(partitions int) error {
+	errs := []error{
+		checkName("job", p.Job), checkDue(p.Due),
+		checkBitmap(p.Mine, partitions), checkBitmap(p.Finished, partitions),
+	}
+	if p.Keys < 0 {
+		errs = append(errs, fmt.Errorf("%d keys; set zero or more", p.Keys))
+	}
+	return errors.Join(errs...)
+}
+
+// CheckNamespace refuses what is not [A-Za-z0-9._-]{1,64}.
+func CheckNamespace(namespace string) error {
+	return checkName("namespace", namespace)
+}
+
+func checkName(what, s string) error {
+	ok := s != "" && len(s) <= maxName
+	for i := 0; ok && i < len(s); i++ {
+		c := s[i]
+		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-'
+	}
+	if !ok {
+		return fmt.Errorf("%s %q: not a name; use 1 to %d of A-Z a-z 0-9 . _ -", what, clip(s), maxName)
+	}
+	return nil
+}
+
+func checkString(what, s string, low, high int) error {
+	switch {
+	case len(s) < low:
+		return fmt.Errorf("%s is empty; set it", what)
+	case len(s) > high:
+		return fmt.Errorf("%s %q: %d bytes; use at most %d", what, clip(s), len(s), high)
+	}
+	return nil
+}
+
+// clip keeps an error that quotes s readable.
+func clip(s string) string {
+	if len(s) > maxName {
+		return s[:maxName] + "…"
+	}
+	return s
+}
+
+func checkDue(due time.Time) error {
+	if due.IsZero() || due.Nanosecond() != 0 {
+		return fmt.Errorf("due %v: not a whole second; set one", due)
+	}
+	return nil
+}
+
+func checkNext(next time.Time) error {
+	if next.IsZero() {
+		return nil
+	}
+	return checkDue(next)
+}
+
+func checkBitmap(b []byte, partitions int) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if want := (partitions + 7) / 8; len(b) != want {
+		return fmt.Errorf("a bitmap of %d bytes for %d partitions; use %d bytes", len(b), partitions, want)
+	}
+	if partitions < 8 && b[0]>>partitions != 0 {
+		return fmt.Errorf("a bitmap with a bit at or above partition %d; clear it", partitions)
+	}
+	return nil
+}
