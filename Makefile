@@ -1,10 +1,12 @@
 # `make help` lists the targets. All need Go alone, but for race and ci, which need a C compiler too.
 .DEFAULT_GOAL := help
-.PHONY: help test race lint bench measure cover fuzz ci
+.PHONY: help test race lint bench measure cover fuzz long ci
 
 PKG ?= ./...
 BENCH ?= .
 FUZZTIME ?= 10s
+SEEDS ?= 100000
+FROM ?= $(shell date +%s)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +37,10 @@ fuzz: ## Fuzz each fuzz target for a while (FUZZTIME=10s)
 	sed 's|/[^/]*:func | |' | while read -r dir name; do \
 		echo "$$dir $$name"; go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
 	done
+
+long: ## Simulate many clusters and kill many replicas (SEEDS=100000, from seed FROM)
+	go test ./internal/sim -run TestExplore -count 1 -timeout 0 -v -sim.seeds $(SEEDS) -sim.from $(FROM)
+	go test ./examples/... -run TestNight -count 20 -timeout 0 -v
 
 ci: ## Run all that must pass before a change lands
 	./.ci/run
