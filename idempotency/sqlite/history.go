@@ -1,0 +1,122 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"math"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+)
+
+// page is how many rows a listing reads at once. Between pages it holds neither
+// a connection nor a snapshot, which would keep the log from being cut back.
+const page = 500
+
+// List yields runs; see idempotency.History. It reads page by page, each as it
+// stands at that instant. The caller may call the store while it reads. A key
+// without bounds on the due reads all runs of the namespace.
+func (s *Store) List(ctx context.Context, f idempotency.Filter) iter.Seq2[idempotency.Run, error] {
+	left := f.Limit
+	if left <= 0 {
+		left = math.MaxInt
+	}
+	last := idempotency.ID{Due: time.Unix(math.MinInt64, 0)} // less than any
+	return pages(f.Namespace, func() (list []idempotency.Run, err error) {
+		n := min(left, page)
+		if n == 0 {
+			return nil, ctx.Err()
+		}
+		err = s.read(ctx, func(t *tx) error {
+			list, err = t.list(f, last, n)
+			return err
+		})
+		if len(list) > 0 {
+			last = list[len(list)-1].ID
+		}
+		left -= len(list)
+		return list, err
+	})
+}
+
+// list returns up to n runs behind the last one.
+func (t *tx) list(f idempotency.Filter, last idempotency.ID, n int) ([]idempotency.Run, error) {
+	where := `r.space = (SELECT id FROM belfry_space WHERE name = ?) AND (r.due, r.job, r.key, r.request) > (?, ?, ?, ?)`
+	args := []any{f.Namespace, last.Due.Unix(), last.Job, []byte(last.Key), []byte(last.Request)}
+	add := func(condition string, arg any) {
+		where += " AND " + condition
+		args = append(args, arg)
+	}
+	if !f.From.IsZero() {
+		add(`r.due >= ?`, ceil(f.From))
+	}
+	if !f.To.IsZero() {
+		add(`r.due < ?`, ceil(f.To))
+	}
+	if f.Job != "" {
+		add(`r.job = ?`, f.Job)
+	}
+	if f.Key != "" {
+		add(`r.key = ?`, []byte(f.Key))
+	}
+	if f.Outcome != 0 {
+		add(`r.outcome = ?`, f.Outcome)
+	}
+	return t.runs(where+byDue+` LIMIT ?`, append(args, n)...)
+}
+
+// Ranges yields ranges; see idempotency.History. It reads as List does.
+func (s *Store) Ranges(ctx context.Context, namespace, job string) iter.Seq2[idempotency.Range, error] {
+	low, high, lastJob, id := int64(math.MinInt64), int64(0), "", int64(0)
+	return pages(namespace, func() (list []idempotency.Range, err error) {
+		err = s.read(ctx, func(t *tx) error {
+			list = nil
+			return t.query(func(r *sql.Rows) error {
+				var x idempotency.Range
+				var reason []byte
+				err := r.Scan(&low, &high, &lastJob, &id, &x.Count, &x.Outcome, &reason)
+				x.Job, x.From, x.To, x.Reason = lastJob, time.UnixMicro(low).UTC(), time.UnixMicro(high).UTC(), string(reason)
+				list = append(list, x)
+				return err
+			}, `SELECT low, high, job, id, count, outcome, reason FROM belfry_range
+WHERE space = (SELECT id FROM belfry_space WHERE name = ?) AND (low, high, job, id) > (?, ?, ?, ?) AND (? = '' OR job = ?)
+ORDER BY low, high, job, id LIMIT ?`, namespace, low, high, lastJob, id, job, job, page)
+		})
+		return list, err
+	})
+}
+
+// pages yields the elements of page after page until one is empty.
+func pages[T any](namespace string, next func() ([]T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		if err := idempotency.CheckNamespace(namespace); err != nil {
+			yield(none, err)
+			return
+		}
+		for {
+			list, err := next()
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			for _, x := range list {
+				if !yield(x, nil) {
+					return
+				}
+			}
+			if len(list) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// ceil is the first whole second that is not before t.
+func ceil(t time.Time) int64 {
+	if t.Nanosecond() > 0 {
+		return t.Unix() + 1
+	}
+	return t.Unix()
+}

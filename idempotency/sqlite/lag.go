@@ -1,0 +1,184 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+)
+
+// Lagging returns what the replica may take; see idempotency.Entries. It reads
+// a snapshot, so it waits for nobody.
+func (s *Store) Lagging(ctx context.Context, ses idempotency.Session, q idempotency.LagQuery) (lag idempotency.Lag, err error) {
+	err = s.with(ctx, ses, func(c *call) error {
+		if err := q.Validate(c.by.partitions); err != nil {
+			return err
+		}
+		l := lagging{call: c, q: q, known: make(map[string]bool)}
+		lag = idempotency.Lag{Now: c.now}
+		if lag.Entries, err = l.lateEntries(); err != nil {
+			return err
+		}
+		if lag.Open, err = l.openDues(); err != nil {
+			return err
+		}
+		if q.Limit == 0 {
+			return nil
+		}
+		if lag.Waiting, err = l.waitingRuns(); err != nil {
+			return err
+		}
+		lag.Orphaned, err = l.orphanedRuns()
+		return err
+	})
+	if err != nil {
+		return idempotency.Lag{}, err
+	}
+	return lag, nil
+}
+
+// lagging answers one query.
+type lagging struct {
+	*call
+	q     idempotency.LagQuery
+	known map[string]bool // jobs whose entry has the hash that the session announced
+}
+
+// due reports whether this replica may act now on what lags since then, as far
+// as the rank decides that it has in the key's partition.
+func (l *lagging) due(key string, since time.Time) bool {
+	p := idempotency.Slot(key) % l.by.partitions
+	for r, b := range l.q.Ranks {
+		if len(b) > 0 && b[p/8]>>(p%8)&1 == 1 {
+			return !l.now.Before(since.Add(time.Duration(r) * l.q.Grace))
+		}
+	}
+	return false
+}
+
+// lateEntries also finds out which jobs are known.
+func (l *lagging) lateEntries() (list []idempotency.Entry, err error) {
+	inForce, err := l.allInForce()
+	if err != nil {
+		return nil, err
+	}
+	err = l.query(func(r *sql.Rows) error {
+		var announced []byte
+		e, err := scanEntry(r, &announced)
+		e.InForce = inForce[e.Job]
+		l.known[e.Job] = e.Hash == string(announced)
+		come := !e.Next.IsZero() && l.due(runKey(e), e.Next)
+		if l.known[e.Job] && come || e.Hash != e.InForce && string(announced) == e.InForce {
+			list = append(list, e)
+		}
+		return err
+	}, `SELECT `+entryColumns+`, d.hash FROM belfry_definition d JOIN belfry_entry e ON e.space = ? AND e.job = d.job AND e.key = x''
+WHERE d.session = ?`, l.by.space, l.by.id)
+	slices.SortFunc(list, func(a, b idempotency.Entry) int {
+		if a.Next.IsZero() != b.Next.IsZero() {
+			return b.Next.Compare(a.Next) // those that are never due last
+		}
+		return cmp.Or(a.Next.Compare(b.Next), strings.Compare(a.Job, b.Job))
+	})
+	return list, err
+}
+
+func (l *lagging) openDues() (list []idempotency.OpenDue, err error) {
+	err = l.query(func(r *sql.Rows) error {
+		var x idempotency.OpenDue
+		var due int64
+		var opened sql.NullInt64
+		err := r.Scan(&due, &x.Job, &opened)
+		if x.Due, x.Opened = time.Unix(due, 0).UTC(), at(opened); l.known[x.Job] {
+			list = append(list, x)
+		}
+		return err
+	}, `SELECT due, job, opened FROM belfry_due WHERE space = ? AND closed IS NULL ORDER BY due, job`, l.by.space)
+	for i := range list {
+		if err == nil {
+			err = l.addPasses(&list[i])
+		}
+	}
+	return list, err
+}
+
+// addPasses adds the union of all passes, and those of live sessions.
+func (l *lagging) addPasses(d *idempotency.OpenDue) error {
+	d.Finished = bitmap(l.by.partitions)
+	return l.query(func(r *sql.Rows) error {
+		p := idempotency.Pass{Job: d.Job, Due: d.Due}
+		var moved sql.NullInt64
+		var live bool
+		err := r.Scan(&p.Session, &p.Mine, &p.Finished, &p.Keys, &moved, &live)
+		p.MovedAt = at(moved)
+		or(d.Finished, p.Finished)
+		if live {
+			d.Passes = append(d.Passes, p)
+		}
+		return err
+	}, `SELECT p.session, p.mine, p.finished, p.keys, p.moved, s.marked IS NULL AND s.expires > ?
+FROM belfry_pass p LEFT JOIN belfry_session s ON s.id = p.session WHERE p.space = ? AND p.due = ? AND p.job = ? ORDER BY p.session`,
+		micro(l.now), l.by.space, d.Due.Unix(), d.Job)
+}
+
+// errEnough ends a query whose caller has all it wants.
+var errEnough = errors.New("sqlite: enough rows")
+
+// waitingRuns reads the waiting runs in order until there are enough.
+func (l *lagging) waitingRuns() (list []idempotency.Run, err error) {
+	suspects := 0
+	err = l.query(func(r *sql.Rows) error {
+		x, err := scanRun(r)
+		if err != nil || !l.known[x.ID.Job] || !l.due(x.ID.Key, x.Wake) {
+			return err
+		}
+		return l.take(&list, x, 2, &suspects)
+	}, `SELECT `+runColumns+` FROM belfry_run r INDEXED BY belfry_run_waiting CROSS JOIN belfry_session s ON s.id = r.session
+WHERE r.space = ? AND r.state = 1 AND r.wake <= ? AND NOT EXISTS (
+  SELECT 1 FROM belfry_run h INDEXED BY belfry_run_exclusive WHERE h.space = r.space AND h.job = r.job AND h.key = r.key AND h.exclusive = 1)`+byDue,
+		l.by.space, micro(l.now))
+	if err == errEnough {
+		err = nil
+	}
+	return list, err
+}
+
+// orphanedRuns reads the running runs, which are few, rather than the dead
+// sessions, which may be many.
+func (l *lagging) orphanedRuns() (list []idempotency.Run, err error) {
+	suspects := 0
+	err = l.query(func(r *sql.Rows) error {
+		var died sql.NullInt64
+		x, err := scanRun(r, &died)
+		if err != nil || !l.known[x.ID.Job] || !l.due(x.ID.Key, at(died)) {
+			return err
+		}
+		return l.take(&list, x, 1, &suspects)
+	}, `SELECT `+runColumns+`, min(s.expires, coalesce(s.marked, s.expires))
+FROM belfry_run r INDEXED BY belfry_run_running CROSS JOIN belfry_session s ON s.id = r.session
+WHERE r.state = 2 AND s.space = ? AND (s.marked IS NOT NULL OR s.expires <= ?)`+byDue, l.by.space, micro(l.now))
+	if err == errEnough {
+		err = nil
+	}
+	return list, err
+}
+
+// take adds a run up to the limit; of those with that many crashes or more only
+// the first: a key that kills its process must die alone.
+func (l *lagging) take(list *[]idempotency.Run, x idempotency.Run, crashes int, suspects *int) error {
+	if x.Crashes >= crashes {
+		if *suspects++; *suspects > 1 {
+			return nil
+		}
+	}
+	*list = append(*list, x)
+	if len(*list) == l.q.Limit {
+		return errEnough
+	}
+	return nil
+}

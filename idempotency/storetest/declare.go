@@ -1,0 +1,159 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+)
+
+var declareLaws = []law{
+	{"NewEntryStartsFromDeclaration", newEntryStartsFromDeclaration},
+	{"OpenedIsNotAhead", openedIsNotAhead},
+	{"KnownEntryKeepsItsDefinition", knownEntryKeepsItsDefinition},
+	{"FirstSeenLastIsInForce", firstSeenLastIsInForce},
+	{"RevisionBeatsFirstSeen", revisionBeatsFirstSeen},
+	{"WithdrawnIsNotInForce", withdrawnIsNotInForce},
+	{"ClosedIsNotInForce", closedIsNotInForce},
+	{"LapseChangesWhatIsInForce", lapseChangesWhatIsInForce},
+	{"AnswersInOrder", declareAnswersInOrder},
+}
+
+// A job seen for the first time starts from its declaration.
+func newEntryStartsFromDeclaration(b *bundle) {
+	r := b.open("a")
+	d := b.definition(plain, "h1")
+	d.Revision, d.Schedule = 3, "from(2026-01-01; @every 1h)"
+	r.hash, r.defs = "h1", []idempotency.Declaration{d}
+	e := r.entries()[0]
+	want(b.T, "definition", e.Definition, d.Definition)
+	want(b.T, "key", e.Key, "")
+	want(b.T, "in force", e.InForce, "h1")
+	wantTime(b, "opened", e.Opened, d.Opened)
+	wantTime(b, "next", e.Next, d.Next)
+	if !e.PausedFrom.IsZero() || !e.PausedUntil.IsZero() {
+		b.Fatalf("a new entry is paused: %+v", e)
+	}
+	never := b.definition("never", "h1")
+	never.Next = time.Time{}
+	r.defs = append(r.defs, never)
+	if e := r.entries()[1]; !e.Next.IsZero() {
+		b.Fatalf("next of a job that is never due: %v", e.Next)
+	}
+}
+
+// I13: a declaration from a replica whose clock is ahead opens up to now.
+func openedIsNotAhead(b *bundle) {
+	r := b.open("a", func(o *idempotency.Opening) { o.Tolerance = 24 * time.Hour })
+	within, ahead := b.definition("within", "h1"), b.definition("ahead", "h1")
+	within.Opened = r.now.Add(23 * time.Hour)
+	ahead.Opened = r.now.Add(8 * 365 * 24 * time.Hour)
+	r.defs = []idempotency.Declaration{within, ahead}
+	e := r.entries()
+	wantTime(b, "opened within the tolerance", e[0].Opened, within.Opened)
+	if e[1].Opened.Before(r.now) || e[1].Opened.After(r.now.Add(12*time.Hour)) {
+		b.Fatalf("opened ahead of the tolerance: %v, want the store's now, %v", e[1].Opened, r.now)
+	}
+}
+
+// An entry's definition, opened and next change by Decide alone.
+func knownEntryKeepsItsDefinition(b *bundle) {
+	a := b.ready("a", "h1")
+	first := a.entry(plain)
+	z := b.open("z")
+	d := b.definition(plain, "h2")
+	d.Opened, d.Next, d.Schedule = b.ago(time.Hour), b.ago(time.Minute), "@every 7s"
+	z.hash, z.defs = "h2", []idempotency.Declaration{d}
+	e := z.entries()[0]
+	want(b.T, "definition", e.Definition, first.Definition)
+	wantTime(b, "opened", e.Opened, first.Opened)
+	wantTime(b, "next", e.Next, first.Next)
+	want(b.T, "in force", e.InForce, "h2")
+
+	decided := z.decide(z.decision(plain))
+	want(b.T, "won", decided.Won, true)
+	want(b.T, "hash after the decision", decided.Entry.Hash, "h2")
+	want(b.T, "hash that others see", a.entry(plain).Hash, "h2")
+}
+
+// First seen is counted, and counted once: who announces an old definition
+// again does not put it in force.
+func firstSeenLastIsInForce(b *bundle) {
+	old, young := b.ready("old", "h1"), b.ready("young", "h2")
+	want(b.T, "in force", old.entry(plain).InForce, "h2")
+	again := b.ready("again", "h1")
+	want(b.T, "in force after the old one came again", again.entry(plain).InForce, "h2")
+	young.declare("h3", keyed, plain)
+	want(b.T, "in force after a third", again.entry(plain).InForce, "h3")
+	// It is counted per job.
+	young.declare("h1", keyed)
+	want(b.T, "in force of the job that only has the first left", again.entry(plain).InForce, "h1")
+}
+
+// Job.Revision, if set, beats first seen.
+func revisionBeatsFirstSeen(b *bundle) {
+	first := b.open("a")
+	d := b.definition(plain, "h1")
+	d.Revision = 2
+	first.defs = []idempotency.Declaration{d}
+	first.entries()
+	z := b.ready("z", "h2")
+	want(b.T, "in force", z.entry(plain).InForce, "h1")
+	z.defs[1].Revision = 3
+	want(b.T, "in force after a higher revision", z.entry(plain).InForce, "h2")
+}
+
+// What a session announced before and does not repeat is withdrawn.
+func withdrawnIsNotInForce(b *bundle) {
+	a, z := b.ready("a", "h1"), b.ready("z", "h2")
+	z.declare("h2", keyed)
+	want(b.T, "in force", a.entry(plain).InForce, "h1")
+	want(b.T, "in force of what it repeats", a.entry(keyed).InForce, "h2")
+	z.declare("h2")
+	want(b.T, "in force after all is withdrawn", a.entry(keyed).InForce, "h1")
+	z.declare("h2", plain)
+	want(b.T, "in force after it is announced again", a.entry(plain).InForce, "h2")
+}
+
+// A deploy that is taken back in good order.
+func closedIsNotInForce(b *bundle) {
+	a, z := b.ready("a", "h1"), b.ready("z", "h2")
+	z.close()
+	want(b.T, "in force", a.entry(plain).InForce, "h1")
+}
+
+// F8: the end of a lease changes what is in force without a write, and the
+// sweep of a replica that has it is told.
+func lapseChangesWhatIsInForce(b *bundle) {
+	a := b.ready("a", "h1")
+	bad := b.ready("bad", "h2", b.brief)
+	want(b.T, "won", bad.decide(bad.decision(plain)).Won, true)
+	want(b.T, "hash", a.entry(plain).Hash, "h2")
+	bad.lapse()
+	found := false
+	for _, e := range a.lag(idempotency.LagQuery{}).Entries {
+		if e.Job == plain {
+			found = true
+			want(b.T, "hash", e.Hash, "h2")
+			want(b.T, "in force", e.InForce, "h1")
+		}
+	}
+	want(b.T, "the sweep finds the entry", found, true)
+	decided := a.decide(a.decision(plain))
+	want(b.T, "won", decided.Won, true)
+	want(b.T, "hash after the decision", decided.Entry.Hash, "h1")
+	for _, e := range a.lag(idempotency.LagQuery{}).Entries {
+		if e.Job == plain {
+			b.Fatalf("the sweep still finds the entry: %+v", e)
+		}
+	}
+}
+
+func declareAnswersInOrder(b *bundle) {
+	r := b.open("a")
+	for _, order := range [][]string{{"c", "a", "b"}, {"b", "C", "c", "a"}} {
+		for i, e := range r.declare("h1", order...) {
+			want(b.T, "job", e.Job, order[i])
+		}
+	}
+	want(b.T, "nothing declared", len(r.declare("h1")), 0)
+}
