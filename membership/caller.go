@@ -48,7 +48,8 @@ func newCaller(c Config, self string, v *view, g *memberlist.Memberlist) *caller
 
 // run calls until ctx ends.
 func (c *caller) run(ctx context.Context) {
-	c.begin(ctx)
+	answers, n := c.round(ctx)
+	c.calls.Go(func() { c.begin(ctx, answers, n) })
 	for {
 		t := time.NewTimer(callEvery + rand.N(callJitter))
 		select {
@@ -61,20 +62,19 @@ func (c *caller) run(ctx context.Context) {
 	}
 }
 
-// begin makes the first round and says how it went, since an operator who mistyped a seed has nothing else to see.
-func (c *caller) begin(ctx context.Context) {
-	answers, n := c.round(ctx)
+// begin waits for the first round and says if it failed, since an operator who mistyped a seed has nothing else to
+// see.
+func (c *caller) begin(ctx context.Context, answers <-chan error, n int) {
+	defer close(c.first)
 	var errs []error
 	for range n {
 		select {
 		case err := <-answers:
 			if err == nil {
-				close(c.first)
 				return
 			}
 			errs = append(errs, err)
 		case <-ctx.Done():
-			close(c.first)
 			return
 		}
 	}
@@ -82,7 +82,6 @@ func (c *caller) begin(ctx context.Context) {
 		c.logger.Warn("no seed answers; going on without, and calling again every 10 to 13 s",
 			"seeds", c.seeds, "err", errors.Join(errs...))
 	}
-	close(c.first)
 }
 
 // round starts the calls of one round, and returns where their n results will be.

@@ -12,7 +12,7 @@ import (
 // in each logWindow; what was left out is counted.
 const (
 	logBurst  = 10
-	logWindow = 10 * time.Second
+	logWindow = time.Minute
 )
 
 // pump carries memberlist's log lines to slog. memberlist logs with its locks held, and a log handler may block,

@@ -1,12 +1,14 @@
 package membership
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,7 +56,7 @@ func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, n
 // join adds one member that has not announced anything.
 func (f *fleet) join(c Config) *Cluster {
 	f.Helper()
-	c.Logger = cmpLogger(c.Logger)
+	c.Logger = orQuiet(c.Logger)
 	if c.Namespace == "" {
 		c.Namespace = "test"
 	}
@@ -66,7 +68,7 @@ func (f *fleet) join(c Config) *Cluster {
 	return cl
 }
 
-func cmpLogger(l *slog.Logger) *slog.Logger {
+func orQuiet(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		return quietLog()
 	}
@@ -149,4 +151,22 @@ func addrs(cs []*Cluster) []string {
 		all = append(all, c.Addr())
 	}
 	return all
+}
+
+// syncBuffer is a log's destination.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }

@@ -133,3 +133,31 @@ func TestMemberlistAloneStaysSplit(t *testing.T) {
 		})
 	}
 }
+
+// TestDetection kills members one after the other; the bounds are far above what was measured, which is logged.
+func TestDetection(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		profile Profile
+		most    time.Duration
+	}{
+		{"Fast", Fast, 3 * time.Second},
+		{"LAN", LAN, 30 * time.Second},
+		{"WAN", WAN, 3 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, 3, func(f *fleet) {
+				f.serve(6, c.profile)
+				var took []time.Duration
+				for i := range 3 {
+					time.Sleep(time.Minute)
+					f.crash(f.all[1])
+					took = append(took, f.agree(c.most, f.all, slices.Delete(names(6), 1, 2+i)))
+				}
+				f.Logf("seed %d: a crash of 6, 5 and 4 members was seen by all after %v", f.seed, took)
+			})
+		})
+	}
+}

@@ -34,6 +34,7 @@ type Net struct {
 	cuts  map[link]bool
 	loss  float64
 	made  int // hosts, for the next address
+	tapes []*Tape
 }
 
 // link is one direction between two addresses.
@@ -110,11 +111,6 @@ func (n *Net) Kill(addr string) {
 	}
 }
 
-// Inject delivers a packet to an address as if from had sent it.
-func (n *Net) Inject(from, to string, b []byte) {
-	n.send(from, to, b)
-}
-
 // path is what the network does with something sent now.
 type path struct {
 	host  *Host // nil: nobody there
@@ -137,7 +133,11 @@ func (n *Net) send(from, to string, b []byte) {
 	p := n.path(from, to)
 	n.mu.Lock()
 	lost := n.loss > 0 && n.rng.Float64() < n.loss
+	tapes := n.tapes
 	n.mu.Unlock()
+	for _, t := range tapes {
+		t.add(from, to, b)
+	}
 	if p.host == nil || p.cut || lost {
 		return
 	}
