@@ -18,25 +18,24 @@ const page = 500
 // stands at that instant. The caller may call the store while it reads. A key
 // without bounds on the due reads all runs of the namespace.
 func (s *Store) List(ctx context.Context, f idempotency.Filter) iter.Seq2[idempotency.Run, error] {
-	left := f.Limit
-	if left <= 0 {
-		left = math.MaxInt
-	}
-	last := idempotency.ID{Due: time.Unix(math.MinInt64, 0)} // less than any
-	return pages(f.Namespace, func() (list []idempotency.Run, err error) {
-		n := min(left, page)
-		if n == 0 {
-			return nil, ctx.Err()
+	return pages(f.Namespace, func() func() ([]idempotency.Run, bool, error) {
+		left := f.Limit
+		if left <= 0 {
+			left = math.MaxInt
 		}
-		err = s.read(ctx, func(t *tx) error {
-			list, err = t.list(f, last, n)
-			return err
-		})
-		if len(list) > 0 {
-			last = list[len(list)-1].ID
+		last := idempotency.ID{Due: time.Unix(math.MinInt64, 0)} // less than any
+		return func() (list []idempotency.Run, more bool, err error) {
+			n := min(left, page)
+			err = s.read(ctx, func(t *tx) error {
+				list, err = t.list(f, last, n)
+				return err
+			})
+			if len(list) > 0 {
+				last = list[len(list)-1].ID
+			}
+			left -= len(list)
+			return list, len(list) == n && left > 0, err
 		}
-		left -= len(list)
-		return list, err
 	})
 }
 
@@ -68,35 +67,48 @@ func (t *tx) list(f idempotency.Filter, last idempotency.ID, n int) ([]idempoten
 
 // Ranges yields ranges; see idempotency.History. It reads as List does.
 func (s *Store) Ranges(ctx context.Context, namespace, job string) iter.Seq2[idempotency.Range, error] {
-	low, high, lastJob, id := int64(math.MinInt64), int64(0), "", int64(0)
-	return pages(namespace, func() (list []idempotency.Range, err error) {
-		err = s.read(ctx, func(t *tx) error {
-			list = nil
-			return t.query(func(r *sql.Rows) error {
-				var x idempotency.Range
-				var reason []byte
-				err := r.Scan(&low, &high, &lastJob, &id, &x.Count, &x.Outcome, &reason)
-				x.Job, x.From, x.To, x.Reason = lastJob, time.UnixMicro(low).UTC(), time.UnixMicro(high).UTC(), string(reason)
-				list = append(list, x)
+	return pages(namespace, func() func() ([]idempotency.Range, bool, error) {
+		low, high, last, id := int64(math.MinInt64), int64(0), "", int64(0)
+		return func() (list []idempotency.Range, more bool, err error) {
+			err = s.read(ctx, func(t *tx) error {
+				list, err = t.ranges(namespace, job, &low, &high, &last, &id)
 				return err
-			}, `SELECT low, high, job, id, count, outcome, reason FROM belfry_range
-WHERE space = (SELECT id FROM belfry_space WHERE name = ?) AND (low, high, job, id) > (?, ?, ?, ?) AND (? = '' OR job = ?)
-ORDER BY low, high, job, id LIMIT ?`, namespace, low, high, lastJob, id, job, job, page)
-		})
-		return list, err
+			})
+			return list, len(list) == page, err
+		}
 	})
 }
 
-// pages yields the elements of page after page until one is empty.
-func pages[T any](namespace string, next func() ([]T, error)) iter.Seq2[T, error] {
+// ranges returns a page of ranges behind the one that is pointed to, and points
+// to the last of them.
+func (t *tx) ranges(namespace, job string, low, high *int64, last *string, id *int64) (list []idempotency.Range, err error) {
+	err = t.query(func(r *sql.Rows) error {
+		var x idempotency.Range
+		var reason []byte
+		err := r.Scan(low, high, last, id, &x.Count, &x.Outcome, &reason)
+		x.Job, x.From, x.To, x.Reason = *last, time.UnixMicro(*low).UTC(), time.UnixMicro(*high).UTC(), string(reason)
+		list = append(list, x)
+		return err
+	}, `SELECT low, high, job, id, count, outcome, reason FROM belfry_range
+WHERE space = (SELECT id FROM belfry_space WHERE name = ?) AND (low, high, job, id) > (?, ?, ?, ?) AND (? = '' OR job = ?)
+ORDER BY low, high, job, id LIMIT ?`, namespace, *low, *high, *last, *id, job, job, page)
+	return list, err
+}
+
+// pages yields the elements of page after page while there are more. Whoever
+// ranges over it again starts anew.
+func pages[T any](namespace string, start func() func() ([]T, bool, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		if err := idempotency.CheckNamespace(namespace); err != nil {
 			yield(none, err)
 			return
 		}
-		for {
-			list, err := next()
+		next := start()
+		for more := true; more; {
+			var list []T
+			var err error
+			list, more, err = next()
 			if err != nil {
 				yield(none, err)
 				return
@@ -105,9 +117,6 @@ func pages[T any](namespace string, next func() ([]T, error)) iter.Seq2[T, error
 				if !yield(x, nil) {
 					return
 				}
-			}
-			if len(list) == 0 {
-				return
 			}
 		}
 	}

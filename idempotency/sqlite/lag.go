@@ -121,7 +121,7 @@ func (l *lagging) addPasses(d *idempotency.OpenDue) error {
 			d.Passes = append(d.Passes, p)
 		}
 		return err
-	}, `SELECT p.session, p.mine, p.finished, p.keys, p.moved, s.marked IS NULL AND s.expires > ?
+	}, `SELECT p.session, p.mine, p.finished, p.keys, p.moved, coalesce(s.marked IS NULL AND s.expires > ?, 0)
 FROM belfry_pass p LEFT JOIN belfry_session s ON s.id = p.session WHERE p.space = ? AND p.due = ? AND p.job = ? ORDER BY p.session`,
 		micro(l.now), l.by.space, d.Due.Unix(), d.Job)
 }

@@ -23,15 +23,19 @@ func (s *Store) Claim(ctx context.Context, ses idempotency.Session, nonce int64,
 				return c.move(batch)
 			}
 		}
-		answers, lost = make([]idempotency.Answer, len(batch)), true
+		answers = make([]idempotency.Answer, len(batch))
+		taken := 0
 		for i, x := range batch {
 			a, err := c.claim(x, nonce)
 			if err != nil {
 				return err
 			}
 			answers[i] = a
-			lost = lost && !x.TakeUp && a.Verdict == idempotency.Taken
+			if !x.TakeUp && a.Verdict == idempotency.Taken {
+				taken++
+			}
 		}
+		lost = taken == len(batch)
 		return c.move(batch)
 	})
 	if err != nil {
