@@ -58,7 +58,9 @@ func (p *process) read(r io.ReadCloser) {
 		select {
 		case p.lines <- in.Text():
 		case <-p.deaf:
-			p.t.Logf("%s: %s", p.name, in.Text())
+			if p.name != "provider" { // a line for each charge is too much
+				p.t.Logf("%s: %s", p.name, in.Text())
+			}
 		}
 	}
 	r.Close()
@@ -67,7 +69,7 @@ func (p *process) read(r io.ReadCloser) {
 	close(p.ended)
 }
 
-// ignore turns lines off: from now on they go to the test's log.
+// ignore turns lines off: from now on a replica's go to the test's log.
 func (p *process) ignore() { p.stop.Do(func() { close(p.deaf) }) }
 
 // find returns what the pattern finds in the first line that has it.
