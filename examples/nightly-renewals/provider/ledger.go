@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -63,12 +64,24 @@ func (l *ledger) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.Night = c.Night.UTC() // so that equal instants are equal
+	// Half the time passes before the charge, half before the answer: a caller that dies meanwhile has charged or
+	// has not, and nobody on its side can know.
+	if !l.work(r.Context()) {
+		return
+	}
 	status := l.book(key, c, r.UserAgent())
-	// The charge is made before the answer is sent: a caller that dies while it waits has charged, and cannot know.
-	select {
-	case <-time.After(l.delay):
+	if l.work(r.Context()) {
 		w.WriteHeader(status)
-	case <-r.Context().Done():
+	}
+}
+
+// work takes half of the delay; it reports false where the caller has gone.
+func (l *ledger) work(ctx context.Context) bool {
+	select {
+	case <-time.After(l.delay / 2):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
