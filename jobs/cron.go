@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/robfig/cron/v3"
 )
@@ -29,7 +30,7 @@ var fields = []field{
 // it takes *-5, empty members and signs for something else than was meant.
 var member = regexp.MustCompile(`^(?:[*?]|(?:\d{1,2}|[A-Za-z]{3})(?:-(?:\d{1,2}|[A-Za-z]{3}))?)(?:/(\d{1,2}))?$`)
 
-// descriptors with the hours of all days follow elapsed time; see cronRule.
+// hourly is the one descriptor that follows elapsed time; see cronRule.
 const hourly = "@hourly"
 
 var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour |
@@ -38,10 +39,11 @@ var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour |
 // parseCron compiles a crontab line, prefix and all. The canonical text has one
 // blank between words and the zone as TZ=.
 func parseCron(spec string) Schedule {
-	zone, words, err := splitZone(spec)
+	zone, loc, rest, err := splitZone(spec)
 	if err != nil {
 		return broken(spec, err)
 	}
+	words := strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(blanks, r) })
 	if len(words) > 0 && words[0] == "@every" {
 		return parseEvery(spec, strings.Join(words[1:], " ")) // a zone means nothing to it
 	}
@@ -50,38 +52,30 @@ func parseCron(spec string) Schedule {
 	if err != nil {
 		return broken(spec, err)
 	}
-	r.zone, r.loc = zone, utc
+	r.zone, r.loc = zone, loc
 	if zone != "" {
-		if r.loc, err = loadZone(zone); err != nil {
-			return broken(spec, err)
-		}
 		line = "TZ=" + zone + " " + line
 	}
 	return intern(line, func() rule { return r })
 }
 
-// splitZone takes the zone prefix off; zone is "" where there is none.
-func splitZone(spec string) (zone string, words []string, err error) {
+// splitZone takes the zone prefix off; zone is "" and loc UTC where there is
+// none.
+func splitZone(spec string) (zone string, loc *time.Location, rest string, err error) {
 	if len(spec) > maxText {
-		return "", nil, fmt.Errorf("%d bytes are too long; use at most %d", len(spec), maxText)
+		return "", nil, "", fmt.Errorf("%d bytes are too long; use at most %d", len(spec), maxText)
 	}
-	name, rest, prefixed := "", spec, false
-	for _, p := range []string{"TZ=", "CRON_TZ="} {
-		if after, ok := strings.CutPrefix(spec, p); ok {
-			name, rest, _ = strings.Cut(after, " ")
-			prefixed = true
+	if strings.Trim(spec, blanks) != spec {
+		return "", nil, "", errors.New("blanks around it; trim the text")
+	}
+	for _, prefix := range []string{"TZ=", "CRON_TZ="} {
+		if after, ok := strings.CutPrefix(spec, prefix); ok {
+			zone, rest, _ = strings.Cut(after, " ")
+			loc, err = loadZone(zone)
+			return zone, loc, rest, err
 		}
 	}
-	if prefixed {
-		if _, err := loadZone(name); err != nil {
-			return "", nil, err
-		}
-	}
-	words = strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(blanks, r) })
-	if len(words) == 0 {
-		return "", nil, errors.New("nothing to go by; write five fields, such as 0 2 * * *, or @every 1h")
-	}
-	return name, words, nil
+	return "", time.UTC, spec, nil
 }
 
 // compileCron turns a line without zone into bits, never into a panic.
@@ -98,11 +92,7 @@ func compileCron(line string) (r *cronRule, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; write five fields, such as 0 2 * * *, or six with seconds first", err)
 	}
-	bits, ok := parsed.(*cron.SpecSchedule)
-	if !ok {
-		return nil, errors.New("not a cron line; write five fields, such as 0 2 * * *")
-	}
-	r = newCronRule(bits)
+	r = newCronRule(parsed.(*cron.SpecSchedule))
 	r.elapsed = followsElapsed(line)
 	if _, ok := r.reading(0, neverAfter); !ok {
 		return nil, errors.New("it never fires: no month it names has such a day; mend the day or the month")
@@ -112,6 +102,9 @@ func compileCron(line string) (r *cronRule, err error) {
 
 // checkLine refuses what the parser would take for something else.
 func checkLine(line string) error {
+	if line == "" {
+		return errors.New("nothing to go by; write five fields, such as 0 2 * * *, or @every 1h")
+	}
 	if strings.HasPrefix(line, "@") {
 		return nil
 	}

@@ -75,7 +75,7 @@ func (j Job) Validate() error {
 	var errs []error
 	add := func(err error) {
 		if err != nil {
-			errs = append(errs, fmt.Errorf("jobs: job %q: %w", j.Name, err))
+			errs = append(errs, fmt.Errorf("jobs: job %.80q: %w", j.Name, err))
 		}
 	}
 	add(checkName("name", j.Name, MaxName))

@@ -47,7 +47,7 @@ func parse(text string) Schedule {
 	if len(text) > maxText {
 		return broken(text, fmt.Errorf("%d bytes are too long; use at most %d", len(text), maxText))
 	}
-	word, rest, _ := strings.Cut(strings.Trim(text, blanks), " ")
+	word, rest, _ := strings.Cut(text, " ")
 	switch word {
 	case "@at":
 		return parseAt(text, rest)

@@ -16,8 +16,6 @@ const (
 	neverAfter = 9 * 366 * day
 )
 
-var utc = time.UTC
-
 // cronRule walks the zone's stretches of constant offset. Within one, the wall
 // clock is plain arithmetic; only at its seams can a reading be missing or be
 // there twice. Each step moves to a later stretch, so nothing can loop.
@@ -45,6 +43,11 @@ func (r *cronRule) next(after int64) (int64, bool) {
 		limit := int64(maxUnix) + 1
 		if !end.IsZero() {
 			limit = min(limit, end.Unix())
+		}
+		if limit <= t {
+			// Past a zone's last listed change Go (1.26) ends the stretches of a leap
+			// year a day early, on 31 December, where no clock changes.
+			limit = (floorDiv(t, day) + 1) * day
 		}
 		from := t + int64(offset)
 		if !r.elapsed && !begin.IsZero() {

@@ -33,12 +33,11 @@ func moves(t *testing.T, r *Ring, names []string) float64 {
 	return float64(len(Plan(r, to))*n) / float64(r.Partitions())
 }
 
-// A join or leave of one member of n. The mean over which member it is stays
-// within 1.3 times the ideal; a single one, of a member with a share above the
-// mean, may come to 1.5.
+// A join or leave of one member of n moves at most 1.3 times the ideal share,
+// whichever member it is.
 func TestMovement(t *testing.T) {
 	t.Parallel()
-	const mean, single, most = 1.3, 1.5, 10
+	const single, most = 1.3, 10
 	for _, scheme := range schemes {
 		for _, n := range []int{2, 3, 10, 20, 30} {
 			names := named(scheme, n)
@@ -55,9 +54,6 @@ func TestMovement(t *testing.T) {
 			}
 			got := sum / float64(count)
 			t.Logf("%s, %d members: a join or leave moves %.2f x ideal on average", scheme, n, got)
-			if got > mean {
-				t.Errorf("%s, %d members: a join or leave moves %.2f x ideal on average, above %v", scheme, n, got, mean)
-			}
 		}
 	}
 }

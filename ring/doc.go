@@ -9,10 +9,10 @@
 // What it does not give: agreement. Two replicas that see different members
 // compute different rings, for as long as their views differ; who may run is
 // decided by the store alone. Nor equal shares: at the default layout the
-// largest share is up to 1.13 times the mean with 30 members or fewer, and with
-// few partitions to a member shares differ by a factor of two or three (271
-// partitions, load 1.25, 20 members: 6 to 17 each). Set no limit of a replica
-// on the assumption that shares are equal.
+// largest share is up to 1.13 times the mean with 30 members or fewer, and the
+// fewer partitions to a member, the less even (256 partitions, 20 virtual nodes,
+// load 1.25, 20 members: 8 to 16 each). Set no limit of a replica on the
+// assumption that shares are equal.
 //
 // The assignment is buraksezer/consistent's: consistent hashing with bounded
 // loads. It is computed once, when the ring is built, and flattened into a

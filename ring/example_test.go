@@ -18,8 +18,8 @@ func ExampleNew() {
 	fmt.Println("owner of customer-42:", r.Owner("customer-42"))
 	// Output:
 	// members: [node-1 node-2 node-3]
-	// layout: r1:4096:100:1.1
-	// owner of customer-42: node-3
+	// layout: r1:4096:200:1.1
+	// owner of customer-42: node-2
 }
 
 // Bad input is an error that says what to do.
@@ -44,7 +44,7 @@ func ExampleRing_Owner() {
 			return
 		}
 		current.Store(r)
-		fmt.Println(current.Load().Owner("customer-7"))
+		fmt.Println(current.Load().Owner("customer-9"))
 	}
 	// Output:
 	// node-3
@@ -60,8 +60,8 @@ func ExampleRing_Owners() {
 	fmt.Println("first:", r.Owners("customer-42", 1))
 	fmt.Println("in rank:", r.Owners("customer-42", 3))
 	// Output:
-	// first: [node-3]
-	// in rank: [node-3 node-2 node-1]
+	// first: [node-2]
+	// in rank: [node-2 node-3 node-1]
 }
 
 func ExampleSlot() {
@@ -85,5 +85,5 @@ func ExamplePlan() {
 	fmt.Printf("%d of %d partitions move, the first from %s to %s\n",
 		len(moves), four.Partitions(), moves[0].From, moves[0].To)
 	// Output:
-	// 1022 of 4096 partitions move, the first from node-1 to node-4
+	// 1127 of 4096 partitions move, the first from node-3 to node-4
 }

@@ -33,9 +33,9 @@ type Options struct {
 
 	// VirtualNodes is the number of points each member has on the ring, 2 to
 	// 512. More of them move less at a join or leave; the time of New grows in
-	// proportion. With 100, up to 30 members, a join or leave moves at most 1.23
-	// times the ideal share on average over who it is, and 1.5 times at worst;
-	// with 200, 1.12 and 1.27. Default 100.
+	// proportion. With 200, up to 30 members, a join or leave moves at most 1.12
+	// times the ideal share on average over who it is, and 1.27 times at worst;
+	// with 100, 1.23 and 1.5. Default 200.
 	VirtualNodes int
 
 	// Load bounds a member's share: no member owns more than
@@ -54,7 +54,7 @@ func (o *Options) filled() Options {
 		c.Partitions = 4096
 	}
 	if c.VirtualNodes == 0 {
-		c.VirtualNodes = 100
+		c.VirtualNodes = 200
 	}
 	if c.Load == 0 {
 		c.Load = 1.10
@@ -70,7 +70,7 @@ func (o Options) check() error {
 			o.Partitions, maxPartition))
 	}
 	if o.VirtualNodes < 2 || o.VirtualNodes > maxVirtual {
-		errs = append(errs, fmt.Errorf("ring: VirtualNodes %d: not from 2 to %d; use 100, or 0 for the default",
+		errs = append(errs, fmt.Errorf("ring: VirtualNodes %d: not from 2 to %d; use 200, or 0 for the default",
 			o.VirtualNodes, maxVirtual))
 	}
 	// Written so that NaN fails too.

@@ -30,8 +30,8 @@ func TestFingerprintGolden(t *testing.T) {
 		o                   *Options
 		layout, fingerprint string
 	}{
-		{1, nil, "r1:4096:100:1.1", "39c7037d98ae17d1"},
-		{12, nil, "r1:4096:100:1.1", "0851ce51d8aca88e"},
+		{1, nil, "r1:4096:200:1.1", "c5104205f8167de0"},
+		{12, nil, "r1:4096:200:1.1", "89cf328b1db8cf56"},
 		{5, &Options{Partitions: 256, VirtualNodes: 20, Load: 1.25}, "r1:256:20:1.25", "fe6548532fadfa88"},
 	} {
 		r := mustNew(t, named("node-%d", c.n), c.o)
@@ -41,7 +41,7 @@ func TestFingerprintGolden(t *testing.T) {
 		}
 	}
 	r := mustNew(t, named("node-%d", 5), &Options{Partitions: 256})
-	if got, want := r.Owners("customer-42", 9), []string{"node-3", "node-5", "node-2", "node-4", "node-1"}; !slices.Equal(got, want) {
+	if got, want := r.Owners("customer-42", 9), []string{"node-5", "node-2", "node-3", "node-4", "node-1"}; !slices.Equal(got, want) {
 		t.Errorf("Owners = %q, want %q", got, want)
 	}
 }
@@ -86,7 +86,7 @@ func TestNewRefuses(t *testing.T) {
 		"negative partitions": {[]string{"a"}, &Options{Partitions: -4096}, []string{"Partitions -4096"}},
 		"least partitions":    {[]string{"a"}, &Options{Partitions: math.MinInt}, []string{"power of two"}},
 		"too many partitions": {[]string{"a"}, &Options{Partitions: 1 << 17}, []string{"Partitions 131072", "65536"}},
-		"one virtual node":    {[]string{"a"}, &Options{VirtualNodes: 1}, []string{"VirtualNodes 1", "use 100"}},
+		"one virtual node":    {[]string{"a"}, &Options{VirtualNodes: 1}, []string{"VirtualNodes 1", "use 200"}},
 		"many virtual nodes":  {[]string{"a"}, &Options{VirtualNodes: 513}, []string{"VirtualNodes 513", "512"}},
 		"load of one":         {[]string{"a", "b"}, &Options{Load: 1}, []string{"Load 1:", "above 1"}},
 		"negative load":       {[]string{"a"}, &Options{Load: -1.1}, []string{"Load -1.1"}},
@@ -198,8 +198,8 @@ func TestUnevenShares(t *testing.T) {
 		n := len(r.Owned(name))
 		least, most = min(least, n), max(most, n)
 	}
-	if most < 2*least {
-		t.Errorf("shares are %d to %d: the package comment says a factor of two or three", least, most)
+	if least != 8 || most != 16 {
+		t.Errorf("shares are %d to %d, the package comment says 8 to 16", least, most)
 	}
 }
 

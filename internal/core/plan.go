@@ -77,6 +77,9 @@ func (p planner) decide(e idempotency.Entry, s jobs.Schedule, d *idempotency.Dec
 		if n == maxDues {
 			d.Opened = t
 		}
+		if len(d.Run) == idempotency.MaxBatch-1 {
+			d.Opened, until = t, t
+		}
 	}
 	switch {
 	case latest.IsZero():
