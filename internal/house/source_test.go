@@ -40,19 +40,44 @@ func checkLength(t *tree) (bad []string) {
 	return bad
 }
 
-// checkSleep: a test waits for what it waits for, never for a time to pass; the fake time of a synctest bubble costs nothing.
+// checkSleep: a test waits for what it waits for, never for a time to pass. The fake time of a synctest bubble costs
+// nothing: a file that imports testing/synctest may, and what is given to a function of the package that opens a bubble.
 func checkSleep(t *tree) (bad []string) {
+	openers := make(map[string][]string) // folder: the functions that open a bubble
+	for _, f := range t.files {
+		f.calls("testing/synctest", func(name string, at token.Pos) {
+			if fn := f.function(at); name == "Test" && fn != nil {
+				openers[f.dir] = append(openers[f.dir], fn.Name.Name)
+			}
+		})
+	}
 	for _, f := range t.files {
 		if !f.test() || f.local("testing/synctest") != "" {
 			continue
 		}
 		f.calls("time", func(name string, at token.Pos) {
-			if name == "Sleep" {
+			if name == "Sleep" && !f.inCall(at, openers[f.dir]) {
 				bad = append(bad, t.at(at)+": time.Sleep in a test; wait for a signal, or use testing/synctest")
 			}
 		})
 	}
 	return bad
+}
+
+// inCall reports whether a place lies within a call of one of the named functions.
+func (f *file) inCall(at token.Pos, names []string) (found bool) {
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if n == nil || n.Pos() > at || n.End() <= at {
+			return false
+		}
+		if c, ok := n.(*ast.CallExpr); ok {
+			if fn, ok := c.Fun.(*ast.Ident); ok && slices.Contains(names, fn.Name) {
+				found = true
+			}
+		}
+		return !found
+	})
+	return found
 }
 
 // logUse are the names of package log that do not write by themselves: what an old interface may still ask for.
@@ -65,7 +90,8 @@ func checkPrint(t *tree) (bad []string) {
 			continue
 		}
 		report := func(pkg, name string, at token.Pos) {
-			if !f.test() || !f.inExample(at) {
+			fn := f.function(at)
+			if example := fn != nil && strings.HasPrefix(fn.Name.Name, "Example"); !f.test() || !example {
 				bad = append(bad, fmt.Sprintf("%s: %s.%s outside cmd and examples; return an error, or log with slog", t.at(at), pkg, name))
 			}
 		}
@@ -83,13 +109,14 @@ func checkPrint(t *tree) (bad []string) {
 	return bad
 }
 
-func (f *file) inExample(at token.Pos) bool {
+// function returns the function that a place lies in, nil if in none.
+func (f *file) function(at token.Pos) *ast.FuncDecl {
 	for _, d := range f.ast.Decls {
 		if fn, ok := d.(*ast.FuncDecl); ok && fn.Pos() <= at && at < fn.End() {
-			return strings.HasPrefix(fn.Name.Name, "Example")
+			return fn
 		}
 	}
-	return false
+	return nil
 }
 
 // checkLeak: each package with tests verifies in its TestMain that none of them leaves a goroutine behind.
