@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -91,6 +92,8 @@ func (s *scene) demand(n int, words ...string) {
 func done(n int) map[oracle.Outcome]int { return map[oracle.Outcome]int{oracle.Done: n} }
 
 func every(d time.Duration) []sim.Plan { return []sim.Plan{{Every: d}} }
+
+var errTest = errors.New("test: declined")
 
 func at(d ...time.Duration) []sim.Plan { return []sim.Plan{{At: d}} }
 
