@@ -1,0 +1,18 @@
+// Package rig has no code of its own: its tests run real replicas, each an operating-system process of its own that
+// gossips on loopback and shares one SQLite file with the others, and kill and pause them.
+//
+// Every handler writes what it does to a ledger, a file outside the store that all processes append to. Afterwards a
+// judge, which shares no code with the scheduler, compares the ledger and the store's history with the dues, which it
+// expands second by second: nothing is lost, nothing is completed twice, a repeated run carries the same idempotency
+// key and a fence of its own, and an effect is repeated only where a process died or stood still after it.
+//
+// A process dies at one of these points in the life of a run:
+//
+//	K0  before its claim is sent        K4  the handler's effect is applied
+//	K1  while the claim is in flight    K5  while its finish is in flight
+//	K2  the claim has been committed    K6  the finish has been committed
+//	K3  the handler has started         K7  the finish has been answered and told
+//
+// The default is a round that takes about a minute; BELFRY_LONG=1 or -rig.rounds=n repeats the faults. A failure prints
+// its seed and how to repeat it, and keeps its folder: ledger, store and logs. Nothing is asserted about time.
+package rig

@@ -1,0 +1,363 @@
+//go:build unix
+
+package rig
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/sqlite"
+	"github.com/belfry-go/belfry/internal/procs"
+)
+
+// within bounds a test: it is for what hangs, not for what is slow.
+const within = 5 * time.Minute
+
+// fleet is replicas as child processes; the test's goroutine owns it.
+type fleet struct {
+	*testing.T
+	ctx   context.Context
+	dir   string
+	seed  uint64
+	rng   *rand.Rand
+	base  spec
+	store *sqlite.Store // to read
+	book  book
+	since time.Time // every later due has to be decided
+
+	died, paused map[int]bool // processes that a fault hit
+
+	readers sync.WaitGroup
+	all     []*proc // ever started
+	mu      sync.Mutex
+	live    map[string]*proc
+	changed chan struct{} // closed and made anew at every change of a process
+}
+
+// proc is one process.
+type proc struct {
+	*procs.Child
+	name  string
+	state state
+	meant bool // its end is part of the story; for the test's goroutine
+	ended bool
+}
+
+// newFleet makes one without replicas. Its folder is kept where the test fails.
+func newFleet(t *testing.T, base spec) *fleet {
+	t.Helper()
+	n := *seed
+	if n == 0 {
+		n = rand.Uint64()
+	}
+	dir, err := os.MkdirTemp("", "belfry-rig-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(times(1))*within)
+	base.Store, base.Ledger = filepath.Join(dir, "store.db"), filepath.Join(dir, "ledger")
+	if base.Lease == 0 {
+		base.Lease = 2 * time.Second
+	}
+	if base.Concurrency == 0 {
+		base.Concurrency = 8
+	}
+	f := &fleet{T: t, ctx: ctx, dir: dir, seed: n, rng: rand.New(rand.NewPCG(n, 0)), base: base,
+		book: book{path: base.Ledger}, died: map[int]bool{}, paused: map[int]bool{},
+		live: map[string]*proc{}, changed: make(chan struct{})}
+	t.Cleanup(func() {
+		f.endAll()
+		cancel()
+		if t.Failed() {
+			t.Logf("seed %d; ledger, store and logs are kept in %s; repeat with\n\tgo test ./internal/rig -count 1 -run '^%s$' -rig.seed %d",
+				n, dir, t.Name(), n)
+			return
+		}
+		os.RemoveAll(dir)
+	})
+	if f.store, err = sqlite.Open(ctx, base.Store, nil); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// endAll kills what lives, and waits for all that ever lived.
+func (f *fleet) endAll() {
+	for _, p := range f.all {
+		p.Kill()
+	}
+	f.readers.Wait()
+	if f.store != nil {
+		if err := f.store.Close(); err != nil {
+			f.Error(err)
+		}
+	}
+}
+
+// start starts a replica and waits until it gossips. It calls those that live.
+func (f *fleet) start(name string, armed *fault) *proc {
+	f.Helper()
+	s := f.base
+	s.Fault = armed
+	return f.launch(name, s)
+}
+
+func (f *fleet) launch(name string, s spec) *proc {
+	f.Helper()
+	log, err := os.OpenFile(f.log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer log.Close()
+	s.Name = name
+	f.mu.Lock()
+	for _, p := range f.live {
+		if p.state.Addr != "" {
+			s.Seeds = append(slices.Clone(s.Seeds), p.state.Addr)
+		}
+	}
+	f.mu.Unlock()
+	child, err := procs.Start(log, role)
+	if err != nil {
+		f.Fatal(err)
+	}
+	p := &proc{Child: child, name: name}
+	f.all = append(f.all, p)
+	f.mu.Lock()
+	f.live[name] = p
+	f.mu.Unlock()
+	f.readers.Go(func() { f.read(p) })
+	_ = child.Send(s) // one that cannot be told has ended, and await says so
+	f.await(name+" gossips", func() bool { return p.state.Addr != "" || p.ended })
+	return p
+}
+
+func (f *fleet) log(name string) string { return filepath.Join(f.dir, name+".log") }
+
+// read keeps a process's state until its end.
+func (f *fleet) read(p *proc) {
+	for {
+		var s state
+		err := p.Receive(&s)
+		if err != nil {
+			<-p.Done()
+		}
+		f.mu.Lock()
+		if err == nil {
+			p.state = s
+		} else {
+			p.ended = true
+			if f.live[p.name] == p {
+				delete(f.live, p.name)
+			}
+		}
+		close(f.changed)
+		f.changed = make(chan struct{})
+		f.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// await waits until ok, which is called with the fleet's lock held and the ledger read.
+func (f *fleet) await(what string, ok func() bool) {
+	f.Helper()
+	tick := time.NewTicker(50 * time.Millisecond) // the ledger and the store do not tell when they change
+	defer tick.Stop()
+	for {
+		f.refresh()
+		f.mu.Lock()
+		done, changed := ok(), f.changed
+		f.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-f.ctx.Done():
+			f.dump()
+			f.Fatalf("waiting for: %s: %v", what, f.ctx.Err())
+		}
+	}
+}
+
+func (f *fleet) refresh() {
+	f.Helper()
+	if err := f.book.refresh(); err != nil && !os.IsNotExist(err) {
+		f.Fatal(err)
+	}
+}
+
+func (f *fleet) dump() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, p := range f.live {
+		f.Logf("%s (process %d): %+v", name, p.Pid(), p.state)
+	}
+}
+
+// ready waits until all that live are, and agree that they own.
+func (f *fleet) ready() {
+	f.Helper()
+	f.await("all ready and agreed", func() bool {
+		for _, p := range f.live {
+			if p.state.NotReady != "" || len(p.state.Owners) != len(f.live) {
+				return false
+			}
+		}
+		return true
+	})
+	if f.since.IsZero() {
+		f.since = time.Now()
+	}
+}
+
+// names are those that live, sorted.
+func (f *fleet) names() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []string
+	for name := range f.live {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (f *fleet) proc(name string) *proc {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.live[name]
+}
+
+// order tells a process something.
+func (f *fleet) order(p *proc, o order) {
+	f.Helper()
+	if err := p.Send(o); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// kill kills a process from outside and waits for its end.
+func (f *fleet) kill(p *proc) {
+	f.Helper()
+	f.signal(p, syscall.SIGKILL)
+	f.dead(p, fault{Act: random})
+}
+
+// signal sends one to a process.
+func (f *fleet) signal(p *proc, s syscall.Signal) {
+	f.Helper()
+	if err := syscall.Kill(p.Pid(), s); err != nil {
+		f.Fatalf("signal %v to %s (process %d): %v; %v", s, p.name, p.Pid(), err, f.tail(p.name))
+	}
+}
+
+// dead waits for a process to end by a fault, and demands that it was this one.
+func (f *fleet) dead(p *proc, x fault) {
+	f.Helper()
+	f.await(p.name+" dies", func() bool { return p.ended })
+	f.refresh()
+	wrote := slices.ContainsFunc(f.book.lines, func(l line) bool { return l.Phase == faulted && l.Pid == p.Pid() })
+	if wrote != (x.Act != random) || x.Act != crash && fmt.Sprint(p.Err()) != "signal: killed" {
+		f.Fatalf("%s (process %d) ended by itself: %v\n%s", p.name, p.Pid(), p.Err(), f.tail(p.name))
+	}
+	p.meant, f.died[p.Pid()] = true, true
+}
+
+// end lets all replicas go, in order, and demands that they drain.
+func (f *fleet) end() {
+	f.Helper()
+	var living []*proc
+	for _, p := range f.all {
+		if !p.meant {
+			living = append(living, p)
+			f.signal(p, syscall.SIGTERM)
+		}
+	}
+	for _, p := range living {
+		f.drained(p)
+	}
+}
+
+// drained waits for a process to end in order, after SIGTERM.
+func (f *fleet) drained(p *proc) {
+	f.Helper()
+	p.meant = true
+	f.await(p.name+" drains", func() bool { return p.ended })
+	if err := p.Err(); err != nil {
+		f.Errorf("%s (process %d) drained and ended with %v\n%s", p.name, p.Pid(), err, f.tail(p.name))
+	}
+}
+
+func (f *fleet) tail(name string) string {
+	text, err := os.ReadFile(f.log(name))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+}
+
+// rows reads the store's history.
+func (f *fleet) rows() []row {
+	f.Helper()
+	var list []row
+	for r, err := range f.store.List(f.ctx, idempotency.Filter{Namespace: namespace}) {
+		if err != nil {
+			f.Fatal(err)
+		}
+		list = append(list, row{run: run{r.ID.Job, r.ID.Key, r.ID.Due.Unix()}, ended: r.State == idempotency.Ended,
+			outcome: outcomes[r.Outcome], reason: r.Reason, text: r.Text, fence: r.Fence, attempt: r.Attempt, crashes: r.Crashes,
+			finished: r.Finished.UnixMicro()})
+	}
+	return list
+}
+
+func (f *fleet) spans() []span {
+	f.Helper()
+	var list []span
+	for r, err := range f.store.Ranges(f.ctx, namespace, "") {
+		if err != nil {
+			f.Fatal(err)
+		}
+		list = append(list, span{r.Job, r.From.Unix(), r.To.Unix(), r.Count, outcomes[r.Outcome], r.Reason})
+	}
+	return list
+}
+
+// settle waits until every due up to now has come to its end, stops the fleet and judges all that happened.
+func (f *fleet) settle(l law) *judge {
+	f.Helper()
+	limit := time.Now()
+	var j *judge
+	f.await("every due to come to its end", func() bool {
+		j = newJudge(f.base.Works, f.since.Unix(), limit.Unix(), f.rows(), f.spans())
+		return len(j.open()) == 0
+	})
+	f.end()
+	f.refresh()
+	j = newJudge(f.base.Works, f.since.Unix(), limit.Unix(), f.rows(), f.spans())
+	l.died, l.paused = f.died, f.paused
+	bad := j.judge(f.book.lines, l)
+	for _, text := range bad[:min(len(bad), 20)] {
+		f.Error(text)
+	}
+	if len(bad) > 20 {
+		f.Errorf("and %d more", len(bad)-20)
+	}
+	f.Logf("seed %d: %s; %d processes died, %d stood still, %d sessions were lost with no fault", f.seed, j.tally(), len(f.died), len(f.paused), j.lost)
+	return j
+}

@@ -1,0 +1,338 @@
+//go:build unix
+
+package rig
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// row is a run as the store's history has it, and span a stretch of dues that did not run.
+type row struct {
+	run
+	ended            bool
+	outcome, reason  string
+	text             string
+	fence            int64
+	attempt, crashes int
+	finished         int64 // microseconds since 1970
+}
+
+type span struct {
+	job             string
+	from, to, count int64
+	outcome, reason string
+}
+
+// law is what a test's story allows and knows.
+type law struct {
+	died, paused map[int]bool // processes
+	missed       bool         // dues may have been missed
+	poison       string       // the key whose runs fail after five crashes
+}
+
+// judge holds what was due against what became of it. It knows schedules and identities only by its own reading of
+// what they mean, and what the product told nobody.
+type judge struct {
+	works        []work
+	since, limit int64
+	rows         map[run]row
+	spans        []span
+	lost         int // sessions, of processes that no fault hit
+
+	law
+	sessions map[int]int
+	bad      []string
+}
+
+func newJudge(works []work, since, limit int64, rows []row, spans []span) *judge {
+	j := &judge{works: works, since: since, limit: limit, rows: map[run]row{}, spans: spans, sessions: map[int]int{}}
+	for _, r := range rows {
+		j.rows[r.run] = r
+	}
+	return j
+}
+
+func (j *judge) fail(format string, a ...any) { j.bad = append(j.bad, fmt.Sprintf(format, a...)) }
+
+// dues of a work in (after, to], second by second.
+func (w work) dues(after, to int64) (list []int64) {
+	for s := after + 1; s <= to; s++ {
+		every := int64(w.Every / time.Second)
+		if every > 0 && s%every == int64(w.Phase/time.Second) || every == 0 && s == w.At.Unix() {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// runs of one due.
+func (w work) runs(job string, due int64) (list []run) {
+	if w.Keys == 0 {
+		return []run{{job, job, due}}
+	}
+	for i := range w.Keys {
+		list = append(list, run{job, key(i), due})
+	}
+	return list
+}
+
+// open lists what has not come to its end.
+func (j *judge) open() (list []run) {
+	for _, w := range j.works {
+		dues := w.dues(j.since, j.limit)
+		for _, name := range w.names() {
+			for _, due := range dues {
+				for _, r := range w.runs(name, due) {
+					if !j.rows[r].ended && !j.spanned(name, due) {
+						list = append(list, r)
+					}
+				}
+			}
+		}
+	}
+	for _, r := range j.rows {
+		if !r.ended && r.due <= j.since {
+			list = append(list, r.run)
+		}
+	}
+	return list
+}
+
+func (j *judge) spanned(job string, due int64) bool {
+	return slices.ContainsFunc(j.spans, func(s span) bool { return s.job == job && s.from <= due && due <= s.to })
+}
+
+// judge returns a line for each breach.
+func (j *judge) judge(lines []line, l law) []string {
+	j.law = l
+	for _, l := range lines {
+		if l.Phase == session {
+			j.sessions[l.Pid]++
+		}
+	}
+	for pid, n := range j.sessions {
+		if n > 1 && !j.died[pid] && !j.paused[pid] {
+			j.lost += n - 1
+		}
+	}
+	for _, r := range j.open() {
+		j.fail("lost: %v has no outcome", r)
+	}
+	j.judgeRows()
+	j.judgeSpans()
+	j.judgeOrder(lines)
+	by := map[run][]line{}
+	for _, l := range lines {
+		by[l.run()] = append(by[l.run()], l)
+	}
+	for _, r := range slices.SortedFunc(maps.Keys(by), func(a, b run) int { return strings.Compare(a.String(), b.String()) }) {
+		if r != (run{}) && r.due <= j.limit {
+			j.judgeRun(r, by[r])
+		}
+	}
+	for r, row := range j.rows {
+		if row.outcome == "done" && by[r] == nil {
+			j.fail("done without a word: %v", r)
+		}
+	}
+	return j.bad
+}
+
+// hit says that a fault hit the process, or that it lost a session: then it stood still for a lease by itself.
+func (j *judge) hit(pid int) bool { return j.died[pid] || j.paused[pid] || j.sessions[pid] > 1 }
+
+func (j *judge) judgeRows() {
+	wanted := map[run]bool{}
+	for _, w := range j.works {
+		for _, name := range w.names() {
+			for _, due := range w.dues(j.since-3600, j.limit+3600) {
+				for _, r := range w.runs(name, due) {
+					wanted[r] = true
+				}
+			}
+		}
+	}
+	for r, row := range j.rows {
+		if !wanted[r] {
+			j.fail("extra: %v is no due", r)
+		}
+		if r.due > j.limit || !row.ended {
+			continue
+		}
+		switch {
+		case row.outcome == "done":
+		case row.outcome == "skipped" && row.reason == "overlap":
+			if !j.overlapped(r) {
+				j.fail("skipped: %v, and no earlier run of its key was under way", r)
+			}
+		case row.outcome == "failed" && row.reason == "crashed" && j.poison != "" && r.key == j.poison:
+			if row.crashes != 5 || row.attempt != 0 {
+				j.fail("poison: %v failed after %d crashes and %d attempts, want 5 and 0", r, row.crashes, row.attempt)
+			}
+		default:
+			j.fail("outcome: %v is %s (%s): %.200s", r, row.outcome, row.reason, row.text)
+		}
+	}
+}
+
+func (j *judge) overlapped(r run) bool {
+	for other, row := range j.rows {
+		if other.job == r.job && other.key == r.key && other.due < r.due && (!row.ended || row.finished >= r.due*1e6-1e5) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeSpans counts what the spans speak for.
+func (j *judge) judgeSpans() {
+	for _, s := range j.spans {
+		if !j.missed || s.outcome != "missed" {
+			j.fail("span: %s of %s (%s) in [%d, %d]", s.outcome, s.job, s.reason, s.from, s.to)
+		}
+		var n int64
+		for _, w := range j.works {
+			if !slices.Contains(w.names(), s.job) {
+				continue
+			}
+			for _, due := range w.dues(s.from-1, s.to) {
+				if _, ran := j.rows[w.runs(s.job, due)[0]]; !ran {
+					n++
+				}
+			}
+		}
+		if n != s.count {
+			j.fail("span: of %s in [%d, %d] counts %d dues, there are %d that did not run", s.job, s.from, s.to, s.count, n)
+		}
+	}
+}
+
+// judgeOrder: no fence starts or is claimed twice, and per key it only rises.
+func (j *judge) judgeOrder(lines []line) {
+	type once struct {
+		phase string
+		fence int64
+	}
+	seen := map[once]run{}
+	top := map[string]int64{}
+	for _, l := range lines {
+		if l.Phase != claimed && l.Phase != started && l.Phase != effect {
+			continue
+		}
+		k := once{l.Phase, l.Fence}
+		if r, had := seen[k]; had && (l.Phase != claimed || r != l.run()) {
+			j.fail("fence: %s twice under %d, %v and %v", l.Phase, l.Fence, r, l.run())
+		}
+		seen[k] = l.run()
+		lane := l.Job + "/" + l.Key
+		if l.Fence < top[lane] && !j.hit(l.Pid) {
+			j.fail("fence: %v %s under %d after %d, in process %d that nothing hit", l.run(), l.Phase, l.Fence, top[lane], l.Pid)
+		}
+		top[lane] = max(top[lane], l.Fence)
+		if l.Phase == started && l.At < l.Due*1e6-1e5 {
+			j.fail("early: %v started %d µs before its due", l.run(), l.Due*1e6-l.At)
+		}
+	}
+}
+
+// judgeRun holds the lines of one run against its row.
+func (j *judge) judgeRun(r run, lines []line) {
+	row, had := j.rows[r]
+	if !had {
+		if slices.ContainsFunc(lines, func(l line) bool { return l.Phase != faulted && l.Phase != refused }) {
+			j.fail("unknown: %v is in the ledger, the store has no row", r)
+		}
+		return
+	}
+	attempts, completions, last := 1, 0, int64(0)
+	for _, l := range lines {
+		if l.Idem != "" && l.Idem != r.idem() {
+			j.fail("key: %v has the idempotency key %q, want %q", r, l.Idem, r.idem())
+		}
+		if l.Phase == faulted && (strings.HasSuffix(l.Text, throw) || strings.HasSuffix(l.Text, hang)) {
+			attempts++
+		}
+		if l.Phase == committed && l.Text != "wait" {
+			completions++
+			if l.Fence != row.fence || l.Text != row.outcome {
+				j.fail("overtaken: %v was completed as %s under fence %d, its row is %s under %d", r, l.Text, l.Fence, row.outcome, row.fence)
+			}
+		}
+		if l.Phase == effect {
+			last = max(last, l.Fence)
+		}
+	}
+	if completions > 1 {
+		j.fail("double: %v was completed %d times", r, completions)
+	}
+	if row.outcome == "done" && (last != row.fence || row.attempt != attempts) {
+		j.fail("done: %v under fence %d in attempt %d; its last effect has fence %d, and it had %d attempts", r, row.fence, row.attempt, last, attempts)
+	}
+	for _, l := range lines {
+		if l.Phase == effect && l.Fence < last && !j.hit(l.Pid) {
+			j.fail("repeated: the effect of %v under fence %d, in process %d that nothing hit; again under %d", r, l.Fence, l.Pid, last)
+		}
+		if l.Phase == faulted && row.ended {
+			j.judgeFault(l, row, lines)
+		}
+	}
+}
+
+// idem is the identity that every repeat must carry.
+func (r run) idem() string {
+	return fmt.Sprintf("%s:%s/%s@%s", namespace, r.job, r.key, time.Unix(r.due, 0).UTC().Format(time.RFC3339))
+}
+
+// judgeFault demands what each point promises of the run that it hit.
+func (j *judge) judgeFault(f line, row row, lines []line) {
+	has := func(phase, text string) bool {
+		return slices.ContainsFunc(lines, func(l line) bool {
+			return l.Phase == phase && l.Fence == f.Fence && l.Pid == f.Pid && strings.Contains(l.Text, text)
+		})
+	}
+	later := row.fence > f.Fence
+	crashed := later && row.crashes > 0
+	ok := true
+	switch f.Text {
+	case "K2 kill", "K3 kill", "K3 crash":
+		ok = crashed // taken up with a higher fence
+	case "K4 kill":
+		ok = crashed && row.outcome == "done"
+	case "K5 kill":
+		ok = later == !has(committed, "done") || !later // committed or repeated, never both
+	case "K6 kill", "K7 kill":
+		ok = !later && row.outcome == "done"
+	case "K4 stop":
+		ok = later && has(refused, "fenced") && has(returned, "session lost") && !has(committed, "")
+	case "K5 stop":
+		ok = later && has(refused, "fenced") && !has(committed, "")
+	case "K3 throw", "K3 hang":
+		ok = later && row.outcome == "done"
+	}
+	if !ok {
+		j.fail("fault: %s of %v under fence %d in process %d; its row: %s (%s) under %d after %d crashes; its lines: %v",
+			f.Text, f.run(), f.Fence, f.Pid, row.outcome, row.reason, row.fence, row.crashes, lines)
+	}
+}
+
+// tally counts rows by outcome.
+func (j *judge) tally() string {
+	n := map[string]int{}
+	for _, r := range j.rows {
+		if r.due <= j.limit {
+			n[r.outcome]++
+		}
+	}
+	for _, s := range j.spans {
+		n["in spans "+s.outcome] += int(s.count)
+	}
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(n)) {
+		list = append(list, fmt.Sprintf("%d %s", n[k], k))
+	}
+	return strings.Join(list, ", ")
+}

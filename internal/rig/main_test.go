@@ -1,0 +1,47 @@
+//go:build unix
+
+package rig
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	rounds = flag.Int("rig.rounds", 0, "how often each fault is repeated (default 1, with BELFRY_LONG=1 10)")
+	seed   = flag.Uint64("rig.seed", 0, "seed of the faults; 0 draws one")
+)
+
+// role is the first argument of a copy of the test binary that is to be a replica.
+const role = "rig-replica"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == role {
+		if err := replica(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	flag.Parse()
+	// The tests mostly wait for leases to lapse, so more of them run at once than there are processors.
+	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue {
+		_ = n.Value.Set("4") // a number
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// times is how often a fault is to be repeated that a default round has n times.
+func times(n int) int {
+	switch {
+	case *rounds > 0:
+		return n * *rounds
+	case os.Getenv("BELFRY_LONG") == "1":
+		return n * 10
+	}
+	return n
+}

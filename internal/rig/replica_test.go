@@ -1,0 +1,271 @@
+//go:build unix
+
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/sqlite"
+	"github.com/belfry-go/belfry/internal/procs"
+	"github.com/belfry-go/belfry/jobs"
+	"github.com/belfry-go/belfry/membership"
+	"github.com/belfry-go/belfry/scheduler"
+)
+
+const (
+	namespace  = "rig"
+	openWithin = 30 * time.Second
+)
+
+// work is a kind of job.
+type work struct {
+	Name    string
+	Every   time.Duration // whole seconds; 0: at At alone
+	Phase   time.Duration // less than Every
+	At      time.Time
+	Copies  int // as many jobs, named Name-0000 …; 0: one, named Name
+	Keys    int // 0: without keys
+	Takes   time.Duration
+	Timeout time.Duration // 0: the default
+	Poison  string        // the key whose handler kills its process
+}
+
+func key(i int) string { return fmt.Sprintf("k%04d", i) }
+
+func (w work) names() []string {
+	if w.Copies == 0 {
+		return []string{w.Name}
+	}
+	list := make([]string, w.Copies)
+	for i := range list {
+		list[i] = fmt.Sprintf("%s-%04d", w.Name, i)
+	}
+	return list
+}
+
+// spec is the first document that a replica is told. Orders follow.
+type spec struct {
+	Name, Store, Ledger string
+	Seeds               []string
+	Bind, Advertise     string // "": the defaults
+	Lease, MissedAfter  time.Duration
+	Concurrency         int
+	Works               []work
+	Fault               *fault // armed from the start
+}
+
+// order is what a replica is told while it runs.
+type order struct {
+	Arm    *fault
+	Onward bool // ends one wait of the trap
+}
+
+// state is what a replica reports whenever it changes.
+type state struct {
+	Addr     string   // of its gossip
+	Owners   []string // as it sees them
+	NotReady string   // "": it is ready
+	Reason   string   // why its membership overrules it
+}
+
+// member is a replica, in the child process.
+type member struct {
+	spec
+	ledger *ledger
+	trap   *trap
+}
+
+// replica runs one until its parent lets go or it gets SIGTERM.
+func replica() (err error) {
+	ctx, end := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer end()
+	ctx, parent := procs.Attach(ctx, os.Stdin, os.Stdout)
+	m := &member{}
+	if err := parent.Receive(&m.spec); err != nil {
+		return err
+	}
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	if m.ledger, err = openLedger(m.Ledger, m.Name); err != nil {
+		return err
+	}
+	m.trap = &trap{ledger: m.ledger, ctx: ctx, onward: make(chan struct{}), fault: m.Fault}
+	cluster, err := membership.Join(ctx, membership.Config{Name: m.Name, Namespace: namespace,
+		Seeds: m.Seeds, Bind: m.Bind, Advertise: m.Advertise})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Close()) }()
+	opening, cancel := context.WithTimeout(ctx, openWithin)
+	defer cancel()
+	store, err := sqlite.Open(opening, m.Store, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	s, err := scheduler.New(scheduler.Config{
+		Namespace: namespace, Members: cluster, Store: &door{store, m.trap}, Concurrency: m.Concurrency,
+		Lease: m.Lease, Grace: time.Second, Sweep: 200 * time.Millisecond, Drain: 5 * time.Second, MissedAfter: m.MissedAfter,
+		Hooks: []scheduler.Hooks{m.hooks()},
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.Add(m.jobs()...); err != nil {
+		return err
+	}
+	go m.obey(parent)
+	go report(ctx, parent, cluster, s)
+	return s.Run(ctx)
+}
+
+// obey does what the parent orders, until it lets go.
+func (m *member) obey(parent *procs.Parent) {
+	for {
+		var o order
+		if err := parent.Receive(&o); err != nil {
+			return
+		}
+		if o.Arm != nil {
+			m.trap.arm(*o.Arm)
+		}
+		if o.Onward {
+			select {
+			case m.trap.onward <- struct{}{}:
+			case <-m.trap.ctx.Done():
+			}
+		}
+	}
+}
+
+// report tells the parent what changed.
+func report(ctx context.Context, parent *procs.Parent, c *membership.Cluster, s *scheduler.Scheduler) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	var told state
+	for {
+		now := state{Addr: c.Addr()}
+		now.Owners, _ = c.Watch()
+		if err := s.Ready(); err != nil {
+			now.NotReady = err.Error()
+		}
+		for _, m := range c.Members() {
+			if m.Boot == c.Boot() {
+				now.Reason = m.Reason
+			}
+		}
+		if now.NotReady != told.NotReady || now.Reason != told.Reason || told.Addr == "" || !slices.Equal(now.Owners, told.Owners) {
+			told = now
+			_ = parent.Report(now) // a parent that does not listen is about to end this process
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (m *member) hooks() scheduler.Hooks {
+	var last int64
+	return scheduler.Hooks{
+		Finished: func(_ context.Context, f scheduler.Finished) {
+			if f.Outcome == idempotency.Done {
+				m.trap.hit("K7", ofOccurrence("", "", f.Occurrence))
+			}
+		},
+		Refused: func(_ context.Context, r scheduler.Refused) {
+			m.ledger.write(ofOccurrence(refused, r.Cause, r.Occurrence))
+		},
+		Stuck: func(_ context.Context, o jobs.Occurrence) { m.ledger.write(ofOccurrence(stuck, "", o)) },
+		Renewed: func(_ context.Context, r scheduler.Renewed) {
+			if r.Session != last {
+				last = r.Session
+				m.ledger.write(line{Phase: session})
+			}
+		},
+	}
+}
+
+func (m *member) jobs() []jobs.Job {
+	var list []jobs.Job
+	for _, w := range m.Works {
+		for _, name := range w.names() {
+			j := jobs.Job{Name: name, Schedule: jobs.At(w.At), Timeout: w.Timeout, Run: m.handler(w)}
+			if w.Every > 0 {
+				j.Schedule = jobs.Every(w.Every).Phase(w.Phase)
+			}
+			if w.Keys > 0 {
+				keys := make([]string, w.Keys)
+				for i := range keys {
+					keys[i] = key(i)
+				}
+				j.Keys = jobs.KeyList(keys...)
+			}
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+var errThrown = errors.New("rig: thrown")
+
+// handler takes its time, half of it before its effect. It gives up when its context ends before that, as a good
+// handler does; after it, the work is done, and it says so however late.
+func (m *member) handler(w work) jobs.Handler {
+	return func(ctx context.Context, o jobs.Occurrence) error {
+		m.ledger.write(ofOccurrence(started, "", o))
+		switch m.trap.hit("K3", ofOccurrence("", "", o)) {
+		case crash:
+			go func() { panic(errThrown) }()
+			select {}
+		case throw:
+			panic(errThrown)
+		case hang:
+			m.trap.wait()
+			m.ledger.write(ofOccurrence(returned, cause(ctx), o))
+			return nil
+		}
+		if w.Poison != "" && w.Poison == o.Key {
+			m.trap.ledger.write(ofOccurrence(faulted, "poison "+kill, o))
+			m.trap.strike(&fault{Act: kill})
+		}
+		pass(ctx, w.Takes/2)
+		if ctx.Err() != nil {
+			m.ledger.write(ofOccurrence(returned, cause(ctx), o))
+			return context.Cause(ctx)
+		}
+		m.ledger.write(ofOccurrence(effect, "", o))
+		if m.trap.hit("K4", ofOccurrence("", "", o)) == stop {
+			<-ctx.Done() // the session is lost, and that has to be told to us
+		}
+		pass(ctx, w.Takes/2)
+		m.ledger.write(ofOccurrence(returned, cause(ctx), o))
+		return nil
+	}
+}
+
+// pass lets d pass, or less when the context ends.
+func pass(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func cause(ctx context.Context) string {
+	if err := context.Cause(ctx); err != nil {
+		return err.Error()
+	}
+	return ""
+}
