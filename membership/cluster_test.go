@@ -195,6 +195,9 @@ func TestOneName(t *testing.T) {
 			}
 			return true
 		})
+		if why := older.Reason(); !strings.Contains(why, newer.Boot()) || newer.Reason() != "" {
+			f.Errorf("the older says %q, the newer %q", why, newer.Reason())
+		}
 		f.agree(0, others, names(3))
 		f.agree(0, []*Cluster{older}, []string{letter(0), letter(2)})
 		if err := newer.Announce(f.Context(), "serving", "layout", "", map[string]string{"store": "new"}); err != nil {
