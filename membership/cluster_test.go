@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +32,7 @@ var (
 // seed said goodbye and is forgotten.
 func TestLostAreCalled(t *testing.T) {
 	t.Parallel()
-	bubble(t, 4, func(f *fleet) {
+	bubble(t, 3, func(f *fleet) {
 		all := f.serve(6, Fast)
 		f.close(all[0])
 		rest, want := all[1:], names(6)[1:]
@@ -100,13 +99,13 @@ func TestBornApart(t *testing.T) {
 // again after the heal.
 func TestAsymmetricCut(t *testing.T) {
 	t.Parallel()
-	bubble(t, 4, func(f *fleet) {
+	bubble(t, 3, func(f *fleet) {
 		all := f.serve(4, Fast)
 		f.net.Cut(all[0].Addr(), all[1].Addr())
-		changes := f.changes(all, 3*time.Minute)
-		f.Logf("changes of owners in 3 minutes: %v", changes)
-		if most := slices.Max(changes); most > 3*6 {
-			f.Errorf("seed %d: %d changes in 3 minutes; 6 a minute are allowed", f.seed, most)
+		changes := f.changes(all, 2*time.Minute)
+		f.Logf("changes of owners in 2 minutes: %v", changes)
+		if most := slices.Max(changes); most > 2*6 {
+			f.Errorf("seed %d: %d changes in 2 minutes; 6 a minute are allowed", f.seed, most)
 		}
 		f.net.Heal()
 		f.agree(merged, all, names(4))
@@ -116,15 +115,15 @@ func TestAsymmetricCut(t *testing.T) {
 // TestDeafMember hears all and is heard by none (F15): it is dropped or kept, without flapping.
 func TestDeafMember(t *testing.T) {
 	t.Parallel()
-	bubble(t, 4, func(f *fleet) {
+	bubble(t, 3, func(f *fleet) {
 		all := f.serve(4, Fast)
 		for _, c := range all[1:] {
 			f.net.Cut(all[0].Addr(), c.Addr())
 		}
-		changes := f.changes(all, 3*time.Minute)
-		f.Logf("changes of owners in 3 minutes: %v", changes)
-		if most := slices.Max(changes); most > 3*6 {
-			f.Errorf("seed %d: %d changes in 3 minutes; 6 a minute are allowed", f.seed, most)
+		changes := f.changes(all, 2*time.Minute)
+		f.Logf("changes of owners in 2 minutes: %v", changes)
+		if most := slices.Max(changes); most > 2*6 {
+			f.Errorf("seed %d: %d changes in 2 minutes; 6 a minute are allowed", f.seed, most)
 		}
 		f.net.Heal()
 		f.agree(merged, all, names(4))
@@ -140,7 +139,7 @@ func (f *fleet) changes(cs []*Cluster, d time.Duration) []int {
 		last[i] = owners(c)
 	}
 	for time.Now().Before(end) {
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 		for i, c := range cs {
 			if o := owners(c); !slices.Equal(o, last[i]) {
 				n[i]++
@@ -155,7 +154,7 @@ func (f *fleet) changes(cs []*Cluster, d time.Duration) []int {
 // killed for good to measure detection.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	bubble(t, 4, func(f *fleet) {
+	bubble(t, 3, func(f *fleet) {
 		f.serve(5, Fast)
 		old := f.all[2]
 		f.crash(old)
@@ -196,6 +195,9 @@ func TestOneName(t *testing.T) {
 			}
 			return true
 		})
+		if why := older.Reason(); !strings.Contains(why, newer.Boot()) || newer.Reason() != "" {
+			f.Errorf("the older says %q, the newer %q", why, newer.Reason())
+		}
 		f.agree(0, others, names(3))
 		f.agree(0, []*Cluster{older}, []string{letter(0), letter(2)})
 		if err := newer.Announce(f.Context(), "serving", "layout", "", map[string]string{"store": "new"}); err != nil {
@@ -249,7 +251,7 @@ func TestStrangers(t *testing.T) {
 				c.their.Name, c.their.Seeds = "b", []string{a.Addr()}
 				b := f.join(c.their)
 				f.announce(b, Serving)
-				for range 600 {
+				for range 120 {
 					time.Sleep(time.Second)
 					if len(a.Members()) != 1 || len(b.Members()) != 1 {
 						f.Fatalf("seed %d: strangers are members: %v, %v", f.seed, a.Members(), b.Members())
@@ -258,8 +260,8 @@ func TestStrangers(t *testing.T) {
 				if !strings.Contains(logged.String(), c.says) {
 					f.Errorf("the log does not say %q: %.1000s", c.says, logged.String())
 				}
-				if n := strings.Count(logged.String(), "\n"); n > 100 {
-					f.Errorf("%d log lines in 600 s", n)
+				if n := strings.Count(logged.String(), "\n"); n > 3*logBurst {
+					f.Errorf("%d log lines in 120 s", n)
 				}
 			})
 		})
@@ -312,89 +314,6 @@ func TestStaleAlive(t *testing.T) {
 	})
 }
 
-// TestDrain shows that a draining member leaves the owners at once, its own list first, and is still a member.
-func TestDrain(t *testing.T) {
-	t.Parallel()
-	bubble(t, 3, func(f *fleet) {
-		all := f.serve(5, Fast)
-		begun := time.Now()
-		f.announce(all[4], Draining)
-		f.agree(0, all[4:], names(4))
-		f.agree(time.Second, all, names(4))
-		f.Logf("draining seen by all after %s", time.Since(begun))
-		if m := find(all[0].Members(), all[4].Boot()); m.State != Draining {
-			f.Errorf("it is %v", m)
-		}
-		begun = time.Now()
-		f.close(all[4])
-		f.within(time.Second, "four members", func() bool { return len(all[0].Members()) == 4 })
-		f.Logf("leaving seen after %s", time.Since(begun))
-		if err := all[4].Announce(f.Context(), "serving", "", "", nil); err == nil {
-			f.Error("a closed cluster took an announcement")
-		}
-	})
-}
-
-// TestUnfit shows that an unfit member is left out and comes back, and that all of them own when nobody is fit.
-func TestUnfit(t *testing.T) {
-	t.Parallel()
-	bubble(t, 2, func(f *fleet) {
-		all := f.serve(3, Fast)
-		if err := all[1].Announce(f.Context(), "unfit", "layout", "store out of reach", nil); err != nil {
-			f.Fatal(err)
-		}
-		f.agree(time.Second, all, []string{letter(0), letter(2)})
-		if m := find(all[2].Members(), all[1].Boot()); m.Reason != "store out of reach" {
-			f.Errorf("it says %q", m.Reason)
-		}
-		f.announce(all[1], Serving)
-		f.agree(time.Second, all, names(3))
-		for _, c := range all {
-			f.announce(c, Unfit)
-		}
-		f.agree(time.Second, all, names(3))
-	})
-}
-
-// TestJoining owns nothing before the first announcement, and empty lists are not filled by those who join.
-func TestJoining(t *testing.T) {
-	t.Parallel()
-	bubble(t, 2, func(f *fleet) {
-		a := f.join(Config{Name: "a"})
-		b := f.join(Config{Name: "b", Seeds: []string{a.Addr()}})
-		time.Sleep(time.Second)
-		f.agree(0, f.all, nil)
-		_, changed := a.Watch()
-		f.announce(b, Serving)
-		<-changed
-		f.agree(time.Second, f.all, []string{"b"})
-		if m := find(b.Members(), a.Boot()); m.State != Joining {
-			f.Errorf("a is %v", m)
-		}
-	})
-}
-
-// TestLayout mixes two layouts: the one most hold owns, the others say why they do not.
-func TestLayout(t *testing.T) {
-	t.Parallel()
-	bubble(t, 2, func(f *fleet) {
-		all := f.serve(5, Fast)
-		for i, c := range all[:2] {
-			if err := c.Announce(f.Context(), "serving", "new", "", nil); err != nil {
-				f.Fatal(err)
-			}
-			f.agree(time.Second, all, names(5)[i+1:])
-		}
-		if m := find(all[4].Members(), all[0].Boot()); m.State != Unfit || !strings.Contains(m.Reason, `"new" is not "layout", which 3 of 5`) {
-			f.Errorf("it is %v", m)
-		}
-		if err := all[2].Announce(f.Context(), "serving", "new", "", nil); err != nil {
-			f.Fatal(err)
-		}
-		f.agree(time.Second, all, names(3))
-	})
-}
-
 // TestChurn grows from 3 to 20 and shrinks to 3 (F23 in small), a second apart.
 func TestChurn(t *testing.T) {
 	t.Parallel()
@@ -415,56 +334,6 @@ func TestChurn(t *testing.T) {
 			}
 		}
 		f.Logf("20 agree after %s, 3 after %s", up, f.agree(10*time.Second, f.all, names(3)))
-	})
-}
-
-// TestFacts reach the others; what does not fit is refused, and a reason is cut.
-func TestFacts(t *testing.T) {
-	t.Parallel()
-	bubble(t, 1, func(f *fleet) {
-		all := f.serve(2, Fast)
-		facts := map[string]string{"store": "s1", "fence": "42"}
-		if err := all[0].Announce(f.Context(), "serving", "layout", strings.Repeat("é", 200), facts); err != nil {
-			f.Fatal(err)
-		}
-		facts["store"] = "changed by the caller"
-		f.within(time.Second, "facts", func() bool {
-			return maps.Equal(all[1].Facts()[letter(0)], map[string]string{"store": "s1", "fence": "42"})
-		})
-		all[1].Facts()[letter(0)]["store"] = "changed by a reader"
-		if all[1].Facts()[letter(0)]["store"] != "s1" {
-			f.Error("a reader changed the snapshot")
-		}
-		if r := find(all[1].Members(), all[0].Boot()).Reason; len(r) > maxReason || !strings.HasSuffix(r, "é…") {
-			f.Errorf("reason of %d bytes: %q", len(r), r)
-		}
-		for name, err := range map[string]error{
-			"state":  all[0].Announce(f.Context(), "joining", "", "", nil),
-			"layout": all[0].Announce(f.Context(), "serving", strings.Repeat("l", 65), "", nil),
-			"facts":  all[0].Announce(f.Context(), "serving", "", "", map[string]string{"k": strings.Repeat("v", 160)}),
-		} {
-			if err == nil {
-				f.Errorf("bad %s was taken", name)
-			}
-		}
-	})
-}
-
-// TestAnnounceDoesNotBlock beyond its context, and takes effect all the same.
-func TestAnnounceDoesNotBlock(t *testing.T) {
-	t.Parallel()
-	bubble(t, 1, func(f *fleet) {
-		all := f.serve(2, WAN)
-		ctx, cancel := context.WithCancel(f.Context())
-		cancel()
-		begun := time.Now()
-		if err := all[0].Announce(ctx, "draining", "layout", "", nil); !errors.Is(err, context.Canceled) {
-			f.Errorf("got %v", err)
-		}
-		if d := time.Since(begun); d != 0 {
-			f.Errorf("it took %s", d)
-		}
-		f.agree(10*time.Second, all, []string{letter(1)})
 	})
 }
 
