@@ -108,10 +108,11 @@ func (f *fleet) endAll() {
 func (f *fleet) start(name string, armed *fault) *proc {
 	f.Helper()
 	s := f.base
-	s.Fault = armed
+	s.Name, s.Fault = name, armed
 	return f.launch(name, s)
 }
 
+// launch starts a process, known here by that name.
 func (f *fleet) launch(name string, s spec) *proc {
 	f.Helper()
 	log, err := os.OpenFile(f.log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -119,7 +120,6 @@ func (f *fleet) launch(name string, s spec) *proc {
 		f.Fatal(err)
 	}
 	defer log.Close()
-	s.Name = name
 	f.mu.Lock()
 	for _, p := range f.live {
 		if p.state.Addr != "" {
@@ -224,6 +224,45 @@ func (f *fleet) ready() {
 	}
 }
 
+// three starts as many replicas and waits until they are ready.
+func (f *fleet) three() (a, b, c *proc) {
+	f.Helper()
+	a, b, c = f.start("a", nil), f.start("b", nil), f.start("c", nil)
+	f.ready()
+	return a, b, c
+}
+
+// add gives all replicas further jobs, and those that start later too.
+func (f *fleet) add(works ...work) {
+	f.Helper()
+	f.base.Works = append(slices.Clone(f.base.Works), works...)
+	for _, name := range f.names() {
+		f.order(f.proc(name), order{Add: works})
+	}
+}
+
+// pass lets time pass: only a fault takes time, never a wait for something to happen.
+func (f *fleet) pass(d time.Duration) {
+	f.Helper()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-f.ctx.Done():
+		f.Fatal(f.ctx.Err())
+	}
+}
+
+// wrote finds the first line of a process in the ledger of a phase and a text.
+func (f *fleet) wrote(p *proc, phase, text string) *line {
+	for i := range f.book.lines {
+		if l := &f.book.lines[i]; l.Pid == p.Pid() && l.Phase == phase && strings.Contains(l.Text, text) {
+			return l
+		}
+	}
+	return nil
+}
+
 // names are those that live, sorted.
 func (f *fleet) names() []string {
 	f.mu.Lock()
@@ -314,8 +353,24 @@ func (f *fleet) tail(name string) string {
 // rows reads the store's history.
 func (f *fleet) rows() []row {
 	f.Helper()
+	return f.list(idempotency.Filter{Namespace: namespace})
+}
+
+// row is that of one run, empty where there is none.
+func (f *fleet) row(r run) row {
+	f.Helper()
+	due := time.Unix(r.due, 0)
+	list := f.list(idempotency.Filter{Namespace: namespace, Job: r.job, Key: r.key, From: due, To: due.Add(time.Second)})
+	if len(list) == 0 {
+		return row{}
+	}
+	return list[0]
+}
+
+func (f *fleet) list(filter idempotency.Filter) []row {
+	f.Helper()
 	var list []row
-	for r, err := range f.store.List(f.ctx, idempotency.Filter{Namespace: namespace}) {
+	for r, err := range f.store.List(f.ctx, filter) {
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -350,6 +405,11 @@ func (f *fleet) settle(l law) *judge {
 	f.end()
 	f.refresh()
 	j = newJudge(f.base.Works, f.since.Unix(), limit.Unix(), f.rows(), f.spans())
+	for _, p := range f.all {
+		if !p.meant {
+			f.Errorf("%s (process %d) ended by itself: %v\n%s", p.name, p.Pid(), p.Err(), f.tail(p.name))
+		}
+	}
 	l.died, l.paused = f.died, f.paused
 	bad := j.judge(f.book.lines, l)
 	for _, text := range bad[:min(len(bad), 20)] {

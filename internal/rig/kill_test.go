@@ -4,6 +4,7 @@ package rig
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -23,10 +24,7 @@ func mix() []work {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, spec{Works: mix()})
-	for _, name := range []string{"a", "b", "c"} {
-		f.start(name, nil)
-	}
-	f.ready()
+	f.three()
 	var queue []fault
 	for i := range 8 {
 		for range times(5) {
@@ -41,6 +39,69 @@ func TestKilled(t *testing.T) {
 	f.slay(queue)
 	f.ready()
 	f.settle(law{})
+}
+
+// F08: all are killed at once and come back after more than three periods. What is late then was missed, but for the
+// latest due of each job, and all of it is on record.
+func TestAllKilled(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, spec{MissedAfter: 2 * time.Second, Works: []work{
+		{Name: "plain", Every: 2 * time.Second, Takes: 20 * time.Millisecond},
+		{Name: "other", Every: 2 * time.Second, Phase: time.Second, Takes: 20 * time.Millisecond},
+		{Name: "keyed", Every: 2 * time.Second, Keys: 12, Takes: 20 * time.Millisecond},
+	}})
+	for range times(1) {
+		a, b, c := f.three()
+		f.await("work", func() bool {
+			return f.wrote(a, effect, "") != nil && f.wrote(b, effect, "") != nil && f.wrote(c, effect, "") != nil
+		})
+		for _, p := range []*proc{a, b, c} {
+			f.signal(p, syscall.SIGKILL)
+		}
+		for _, p := range []*proc{a, b, c} {
+			f.dead(p, fault{Act: random})
+		}
+		f.pass(7 * time.Second)
+	}
+	f.three()
+	j := f.settle(law{missed: true})
+	for _, w := range f.base.Works {
+		if !slices.ContainsFunc(j.spans, func(s span) bool { return s.job == w.Name && s.count > 0 }) {
+			t.Errorf("job %s: nothing was missed", w.Name)
+		}
+	}
+}
+
+// F31: one of 501 keys kills its process, again and again. It fails alone.
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, spec{})
+	f.three()
+	due := time.Now().Add(4 * time.Second).Truncate(time.Second)
+	poison := run{"poisoned", key(123), due.Unix()}
+	f.add(work{Name: poison.job, At: due, Keys: 501, Takes: 20 * time.Millisecond, Poison: poison.key})
+	deaths := 0
+	for {
+		var dead *proc
+		f.await("the poison to end, or to kill", func() bool {
+			for _, p := range f.all {
+				if p.ended && !p.meant {
+					dead = p
+				}
+			}
+			return dead != nil || f.row(poison).ended
+		})
+		if dead == nil {
+			break
+		}
+		deaths++
+		f.dead(dead, fault{Act: kill})
+		f.start(dead.name, nil)
+	}
+	j := f.settle(law{poison: poison.key})
+	if got := j.tally(); got != "500 done, 1 failed" || deaths != 5 {
+		t.Errorf("%s, after %d deaths; want 500 done, 1 failed, after 5", got, deaths)
+	}
 }
 
 // slay lets processes die, two at a time: one at least lives on.

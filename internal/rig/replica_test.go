@@ -67,6 +67,7 @@ type spec struct {
 type order struct {
 	Arm    *fault
 	Onward bool // ends one wait of the trap
+	Add    []work
 }
 
 // state is what a replica reports whenever it changes.
@@ -119,16 +120,16 @@ func replica() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := s.Add(m.jobs()...); err != nil {
+	if err := s.Add(m.jobs(m.Works)...); err != nil {
 		return err
 	}
-	go m.obey(parent)
+	go m.obey(parent, s)
 	go report(ctx, parent, cluster, s)
 	return s.Run(ctx)
 }
 
 // obey does what the parent orders, until it lets go.
-func (m *member) obey(parent *procs.Parent) {
+func (m *member) obey(parent *procs.Parent, s *scheduler.Scheduler) {
 	for {
 		var o order
 		if err := parent.Receive(&o); err != nil {
@@ -136,6 +137,9 @@ func (m *member) obey(parent *procs.Parent) {
 		}
 		if o.Arm != nil {
 			m.trap.arm(*o.Arm)
+		}
+		if err := s.Add(m.jobs(o.Add)...); err != nil {
+			panic(err) // the rig's own mistake
 		}
 		if o.Onward {
 			select {
@@ -195,9 +199,9 @@ func (m *member) hooks() scheduler.Hooks {
 	}
 }
 
-func (m *member) jobs() []jobs.Job {
+func (m *member) jobs(works []work) []jobs.Job {
 	var list []jobs.Job
-	for _, w := range m.Works {
+	for _, w := range works {
 		for _, name := range w.names() {
 			j := jobs.Job{Name: name, Schedule: jobs.At(w.At), Timeout: w.Timeout, Run: m.handler(w)}
 			if w.Every > 0 {
