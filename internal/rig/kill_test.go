@@ -20,25 +20,31 @@ func mix() []work {
 	return works
 }
 
-// F01-F07, F19: processes die at each point in the life of a run, and at any other moment; each is started again under its name.
+// F01-F07, F19: processes die at each point in the life of a run, and at any other moment; each is started again under
+// its name.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, spec{Works: mix()})
-	f.three()
-	var queue []fault
-	for i := range 8 {
-		for range times(5) {
-			queue = append(queue, fault{Point: fmt.Sprintf("K%d", i), Nth: 1 + f.rng.IntN(3), Act: kill,
-				After: time.Duration(f.rng.Int64N(int64(3 * time.Millisecond)))})
-		}
+	for _, half := range [][]string{{"K0", "K1", "K2", "K3"}, {"K4", "K5", "K6", "K7"}} {
+		t.Run(half[0]+" to "+half[3], func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, spec{Works: mix()})
+			f.three()
+			var queue []fault
+			for _, point := range half {
+				for range times(5) {
+					queue = append(queue, fault{Point: point, Nth: 1 + f.rng.IntN(3), Act: kill,
+						After: time.Duration(f.rng.Int64N(int64(3 * time.Millisecond)))})
+				}
+			}
+			for range times(10) {
+				queue = append(queue, fault{Act: random, After: time.Duration(f.rng.Int64N(int64(time.Second)))})
+			}
+			f.rng.Shuffle(len(queue), func(i, k int) { queue[i], queue[k] = queue[k], queue[i] })
+			f.slay(queue)
+			f.ready()
+			f.settle(law{})
+		})
 	}
-	for range times(20) {
-		queue = append(queue, fault{Act: random, After: time.Duration(f.rng.Int64N(int64(time.Second)))})
-	}
-	f.rng.Shuffle(len(queue), func(i, k int) { queue[i], queue[k] = queue[k], queue[i] })
-	f.slay(queue)
-	f.ready()
-	f.settle(law{})
 }
 
 // F08: all are killed at once and come back after more than three periods. What is late then was missed, but for the

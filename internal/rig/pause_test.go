@@ -15,7 +15,7 @@ func TestPaused(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, spec{Works: mix()})
 	f.three()
-	for i := range times(4) {
+	for i := range times(10) {
 		names := f.names()
 		f.rng.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
 		pair := []*proc{f.proc(names[0]), f.proc(names[1])}
@@ -37,9 +37,9 @@ func TestPaused(t *testing.T) {
 				})
 			})
 		}
-		f.ready()
 		t.Logf("pause %d: %s of %v and %s of %v", i, stops[0].Text, stops[0].run(), stops[1].Text, stops[1].run())
 	}
+	f.ready()
 	f.settle(law{})
 }
 
