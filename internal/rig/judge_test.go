@@ -307,9 +307,9 @@ func (j *judge) judgeFault(f line, row row, lines []line) {
 	case "K6 kill", "K7 kill":
 		ok = !later && row.outcome == "done"
 	case "K4 stop":
-		ok = later && has(refused, "fenced") && has(returned, "session lost") && !has(committed, "")
+		ok = later == has(refused, "fenced") && later != has(committed, "done") && has(returned, "session lost")
 	case "K5 stop":
-		ok = later && has(refused, "fenced") && !has(committed, "")
+		ok = later == has(refused, "fenced") && later != has(committed, "done")
 	case "K3 throw", "K3 hang":
 		ok = later && row.outcome == "done"
 	}

@@ -113,11 +113,11 @@ func TestPoison(t *testing.T) {
 // slay lets processes die, two at a time: one at least lives on.
 func (f *fleet) slay(queue []fault) {
 	f.Helper()
-	condemned := map[*proc]fault{}
+	condemned, began := map[*proc]fault{}, map[*proc]time.Time{}
 	for len(queue) > 0 || len(condemned) > 0 {
 		for len(condemned) < 2 && len(queue) > 0 {
 			p := f.anyone(condemned)
-			condemned[p] = queue[0]
+			condemned[p], began[p] = queue[0], time.Now()
 			f.condemn(p, queue[0])
 			queue = queue[1:]
 		}
@@ -131,6 +131,9 @@ func (f *fleet) slay(queue []fault) {
 			return dead != nil
 		})
 		f.dead(dead, condemned[dead])
+		if took := time.Since(began[dead]); took > 10*time.Second {
+			f.Logf("%s of %s came after %v", condemned[dead], dead.name, took.Round(time.Second)) // for people, not a fault
+		}
 		delete(condemned, dead)
 		f.start(dead.name, nil)
 	}

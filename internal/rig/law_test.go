@@ -1,0 +1,148 @@
+//go:build unix
+
+package rig
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tale is a history to judge: one plain job each second and one with two keys each other second, for (100, 104].
+type tale struct {
+	rows  []row
+	lines []line
+	spans []span
+	law
+}
+
+var told = []work{{Name: "plain", Every: time.Second}, {Name: "keyed", Every: 2 * time.Second, Keys: 2}}
+
+// calm is a tale in which nothing went wrong, in process 1.
+func calm() *tale {
+	t := &tale{law: law{died: map[int]bool{}, paused: map[int]bool{}}, lines: []line{{Phase: session, Pid: 1}, {Phase: session, Pid: 2}}}
+	for due := int64(101); due <= 104; due++ {
+		t.did(run{"plain", "plain", due}, due*10, 1)
+		if due%2 == 0 {
+			t.did(run{"keyed", key(0), due}, due*10+1, 1)
+			t.did(run{"keyed", key(1), due}, due*10+2, 1)
+		}
+	}
+	return t
+}
+
+// did tells of a run from its claim to its end, as its row and lines.
+func (t *tale) did(r run, fence int64, pid int) {
+	t.tell(r, fence, pid, claimed, started, effect, returned, committed)
+	t.rows = append(t.rows, row{run: r, ended: true, outcome: "done", fence: fence, attempt: 1, finished: r.due*1e6 + 500})
+}
+
+func (t *tale) tell(r run, fence int64, pid int, phases ...string) {
+	for _, phase := range phases {
+		l := line{Phase: phase, Pid: pid, Job: r.job, Key: r.key, Due: r.due, Fence: fence, Attempt: 1, At: r.due*1e6 + 100}
+		switch phase {
+		case started, effect:
+			l.Idem = r.idem()
+		case committed:
+			l.Text = "done"
+		}
+		t.lines = append(t.lines, l)
+	}
+}
+
+func (t *tale) at(r run) *row {
+	return &t.rows[slices.IndexFunc(t.rows, func(x row) bool { return x.run == r })]
+}
+
+func (t *tale) cut(r run, phase string) {
+	t.lines = slices.DeleteFunc(t.lines, func(l line) bool { return l.run() == r && (phase == "" || l.Phase == phase) })
+}
+
+// fault says that a process is about to do one to itself in a run, behind the lines so far.
+func (t *tale) fault(r run, fence int64, pid int, text string) {
+	t.tell(r, fence, pid, faulted)
+	t.lines[len(t.lines)-1].Text = text
+}
+
+// again repeats a run in process 2.
+func (t *tale) again(r run, fence int64) {
+	t.cut(r, committed)
+	t.tell(r, fence, 2, claimed, started, effect, returned, committed)
+	t.at(r).fence, t.at(r).crashes = fence, 1
+}
+
+// TestJudge tells tales: the first ones are lawful, each of the others breaks a law, which the judge has to name.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	r, k := run{"plain", "plain", 102}, run{"keyed", key(1), 102}
+	for _, c := range []struct {
+		name string
+		tell func(t *tale)
+		want string // the law; "": none is broken
+	}{
+		{"calm", func(*tale) {}, ""},
+		{"died after the effect", func(t *tale) { t.died[1] = true; t.fault(k, 1022, 1, "K4 kill"); t.again(k, 2000) }, ""},
+		{"paused after the effect", func(t *tale) { t.paused[1] = true; t.again(k, 2000) }, ""},
+		{"overlapped", func(t *tale) {
+			t.cut(run{"plain", "plain", 103}, "")
+			*t.at(run{"plain", "plain", 103}) = row{run: run{"plain", "plain", 103}, ended: true, outcome: "skipped", reason: "overlap"}
+			t.at(r).finished = 103e6 + 1
+		}, ""},
+		{"missed", func(t *tale) {
+			t.cut(r, "")
+			t.rows = slices.DeleteFunc(t.rows, func(x row) bool { return x.run == r })
+			t.spans, t.missed = []span{{"plain", 102, 102, 1, "missed", "late"}}, true
+		}, ""},
+
+		{"no row", func(t *tale) {
+			t.rows = slices.DeleteFunc(t.rows, func(x row) bool { return x.run == k })
+			t.cut(k, "")
+		}, "lost"},
+		{"not ended", func(t *tale) { *t.at(k) = row{run: k, fence: 1022}; t.cut(k, committed) }, "lost"},
+		{"extra", func(t *tale) { t.did(run{"keyed", key(1), 103}, 1032, 1) }, "extra"},
+		{"not in the ledger", func(t *tale) { t.cut(k, "") }, "done without a word"},
+		{"skipped for nothing", func(t *tale) {
+			t.cut(k, "")
+			*t.at(k) = row{run: k, ended: true, outcome: "skipped", reason: "overlap"}
+		}, "skipped"},
+		{"failed", func(t *tale) { t.at(k).outcome, t.at(k).reason = "failed", "exhausted"; t.cut(k, committed) }, "outcome"},
+		{"missed against the law", func(t *tale) { t.spans = []span{{"plain", 90, 95, 6, "missed", "late"}} }, "span"},
+		{"miscounted", func(t *tale) { t.spans, t.missed = []span{{"plain", 90, 95, 5, "missed", "late"}}, true }, "span"},
+		{"one fence twice", func(t *tale) { t.tell(k, 1022, 2, started) }, "fence"},
+		{"a lower fence", func(t *tale) { t.did(run{"keyed", key(1), 104 + 2}, 1000, 1) }, "fence"},
+		{"early", func(t *tale) {
+			i := slices.IndexFunc(t.lines, func(l line) bool { return l.run() == k && l.Phase == started })
+			t.lines[i].At = 101e6
+		}, "early"},
+		{"another identity", func(t *tale) {
+			i := slices.IndexFunc(t.lines, func(l line) bool { return l.run() == k && l.Phase == effect })
+			t.lines[i].Idem = "rig:keyed/k0001@102"
+		}, "key"},
+		{"done twice", func(t *tale) { t.died[1] = true; t.tell(k, 1022, 1, committed) }, "double"},
+		{"overtaken and done", func(t *tale) { t.died[1] = true; t.at(k).fence = 1023; t.tell(k, 1023, 2, effect) }, "overtaken"},
+		{"attempt burnt", func(t *tale) { t.at(k).attempt = 2 }, "done"},
+		{"no effect", func(t *tale) { t.cut(k, effect) }, "done"},
+		{"repeated for nothing", func(t *tale) { t.again(k, 2000) }, "repeated"},
+		{"never stored", func(t *tale) { t.tell(run{"plain", "plain", 99}, 990, 1, started) }, "unknown"},
+		{"poison that counts", func(t *tale) {
+			t.poison = key(1)
+			t.cut(k, committed)
+			*t.at(k) = row{run: k, ended: true, outcome: "failed", reason: "crashed", fence: 1022, crashes: 4}
+		}, "poison"},
+		{"K4, not repeated", func(t *tale) { t.died[1] = true; t.fault(k, 1022, 1, "K4 kill") }, "fault"},
+		{"K6, repeated", func(t *tale) { t.died[1] = true; t.fault(k, 1022, 1, "K6 kill"); t.again(k, 2000) }, "fault"},
+		{"K4 stop, not fenced", func(t *tale) { t.paused[1] = true; t.fault(k, 1022, 1, "K4 stop"); t.again(k, 2000) }, "fault"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			x := calm()
+			c.tell(x)
+			bad := newJudge(told, 100, 104, x.rows, x.spans).judge(x.lines, x.law)
+			named := slices.ContainsFunc(bad, func(text string) bool { return strings.HasPrefix(text, c.want+":") })
+			if c.want == "" && len(bad) > 0 || c.want != "" && !named {
+				t.Errorf("the judge says %q, want %q", bad, c.want)
+			}
+		})
+	}
+}
