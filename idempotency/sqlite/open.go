@@ -133,12 +133,15 @@ func (s *Store) prepare(ctx context.Context, full string, o *Options) error {
 	if err := s.connectWriter(ctx, full, o); err != nil {
 		return err
 	}
-	// Also where nothing is to be made: whether the file can be written shows
-	// only at the write lock.
 	return s.write(ctx, false, func(t *tx) error {
 		made, err := inspect(t)
 		if err == nil && !made {
 			err = create(t)
+		}
+		if err == nil {
+			// Whether the file can be written at all shows only where
+			// something is, even if it is no row.
+			_, err = t.exec(`UPDATE belfry_store SET last = last WHERE one = 0`)
 		}
 		if err == nil {
 			_, err = t.get([]any{&s.id}, `SELECT id FROM belfry_store`)

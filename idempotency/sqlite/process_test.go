@@ -35,7 +35,7 @@ func play(role, path string) int {
 		io.Copy(io.Discard, in)
 		os.Exit(1)
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var err error
 	switch role {
@@ -133,7 +133,7 @@ func TestOpenRace(t *testing.T) {
 }
 
 const (
-	trafficKeys  = 1500
+	trafficKeys  = 500
 	trafficKills = 12
 )
 
@@ -150,7 +150,9 @@ func playTraffic(ctx context.Context, path string) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		f, err := w.tryClaim(ctx, rand.IntN(trafficKeys), 1+rand.IntN(20))
+		from := rand.IntN(trafficKeys)
+		f, err := w.tryClaim(ctx, from, min(1+rand.IntN(20), trafficKeys-from))
+		lost := len(f) == 0
 		if err == nil {
 			err = w.settle(ctx, f)
 		}
@@ -163,20 +165,22 @@ func playTraffic(ctx context.Context, path string) error {
 		if err == nil {
 			_, err = s.RenewSession(ctx, w.session)
 		}
+		if err == nil && lost {
+			if left, err := w.left(ctx); err != nil || left == 0 {
+				return errors.Join(err, s.Close())
+			}
+		}
 		if errors.Is(err, idempotency.ErrSessionDead) {
 			w, err = startWorker(ctx, s, strconv.Itoa(os.Getpid()), 2*time.Second)
 		}
 		if err != nil {
 			return err
 		}
-		if left, err := w.left(ctx); err != nil || left == 0 {
-			return errors.Join(err, s.Close())
-		}
 	}
 	return ctx.Err()
 }
 
-// settle says what was won, and finishes most of it; the rest it forgets.
+// settle says what was won, and finishes it.
 func (w *worker) settle(ctx context.Context, f []idempotency.Finish) error {
 	for _, x := range f {
 		fmt.Println("won", x.Fence, x.ID.Key)
@@ -232,8 +236,9 @@ type ledger struct {
 	won   map[int64]string // key by fence
 	done  map[string]int64 // fence by key
 	wrong []string
-	kills int
 	rng   *rand.Rand
+
+	planned, kills int
 }
 
 // hear notes a line.
@@ -265,11 +270,11 @@ func (l *ledger) patience() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	if l.kills == trafficKills {
+	if l.planned == trafficKills {
 		return -1
 	}
-	l.kills++
-	return 1 + l.rng.IntN(100)
+	l.planned++
+	return 1 + l.rng.IntN(60)
 }
 
 // I1, I3, I10: processes that share a file are killed amid their calls, and no
@@ -293,6 +298,7 @@ func TestKilledProcesses(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	t.Logf("%d kills, %d wins and %d ends acknowledged", l.kills, len(l.won), len(l.done))
 	l.audit(t, path)
 }
 
@@ -305,10 +311,15 @@ func (l *ledger) follow(t *testing.T, path string) (killed bool) {
 		l.hear(c.lines.Text())
 		if lines--; lines == 0 {
 			killed = true
-			c.cmd.Process.Kill()
+			c.cmd.Process.Kill() // what it said before is still heard
 		}
 	}
 	c.all()
+	if killed {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.kills++
+	}
 	return killed
 }
 
@@ -317,7 +328,7 @@ func (l *ledger) audit(t *testing.T, path string) {
 		t.Error(x)
 	}
 	s := openAt(t, path, &Options{NoMigrate: true}, time.Now)
-	if n := count(t, s); n != trafficKeys+19 && n < trafficKeys {
+	if n := count(t, s); n != trafficKeys {
 		t.Errorf("%d rows, want %d", n, trafficKeys)
 	}
 	fence := make(map[string]int64)
@@ -335,7 +346,7 @@ func (l *ledger) audit(t *testing.T, path string) {
 			t.Errorf("%q was won with fence %d; now it has fence %d", key, f, fence[key])
 		}
 	}
-	if l.kills < trafficKills || len(l.done) == 0 {
+	if l.kills == 0 || len(l.done) == 0 {
 		t.Errorf("%d kills and %d ends show nothing", l.kills, len(l.done))
 	}
 	var said string

@@ -42,7 +42,7 @@ func TestOpenRefusesUnwritable(t *testing.T) {
 		want         string
 	}{
 		{"File", true, 0o444, 0o777, "the file or its folder is read-only"},
-		{"Folder", true, 0o666, 0o555, "make the folder writable"},
+		{"Folder", true, 0o666, 0o555, "the file or its folder is read-only"},
 		{"FolderOfNoFile", false, 0, 0o555, "the folder is read-only or full"},
 		{"Unreadable", true, 0o000, 0o777, "cannot be opened"},
 	} {
