@@ -70,6 +70,46 @@ func TestLockHeldByAnother(t *testing.T) {
 	wg.Wait()
 }
 
+// A batch that only loses still moves its session's pass, and that is all it
+// writes; over a due that was closed meanwhile there is nothing to move.
+func TestLosingClaimMovesThePass(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := openAt(t, file(t), nil, c.Now)
+	w := newWorker(t, s)
+	w.claim(t, 0, 3)
+	save := func(finished byte) {
+		v, err := s.SavePass(t.Context(), w.session, []idempotency.Pass{{Job: job, Due: w.due, Finished: []byte{finished}}})
+		if err != nil || v[0] != idempotency.Won {
+			t.Fatalf("pass: %v %v", v, err)
+		}
+	}
+	moved := func() time.Time {
+		lag, err := s.Lagging(t.Context(), w.session, idempotency.LagQuery{})
+		if err != nil || len(lag.Open) != 1 || len(lag.Open[0].Passes) != 1 {
+			t.Fatalf("lag %+v %v", lag, err)
+		}
+		return lag.Open[0].Passes[0].MovedAt
+	}
+	lose := func() {
+		if f, err := w.tryClaim(t.Context(), 0, 3); err != nil || len(f) != 0 {
+			t.Fatalf("%d won, %v", len(f), err)
+		}
+	}
+	save(1)
+	before := moved()
+	c.Advance(time.Second)
+	lose()
+	if got := moved(); !got.Equal(before.Add(time.Second)) {
+		t.Errorf("the pass moved at %v, want %v", got, before.Add(time.Second))
+	}
+	save(0xff)
+	if closed, err := s.CloseDue(t.Context(), w.session, job, w.due, nil); !closed || err != nil {
+		t.Fatalf("close: %v %v", closed, err)
+	}
+	lose()
+}
+
 // An urgent call, such as a renewal, waits for at most the call in progress and
 // the one at the head of this process's queue.
 func TestUrgentOvertakesTheQueue(t *testing.T) {

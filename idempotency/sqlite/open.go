@@ -285,7 +285,7 @@ func (s *Store) quickCheck(ctx context.Context) error {
 		}
 		return err
 	})
-	if err != nil && brief.Err() != nil && ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil // so far there is no damage
 	}
 	return err

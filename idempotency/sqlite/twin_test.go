@@ -349,10 +349,13 @@ func compare(t *testing.T, seed uint64) {
 	plans(t, s)
 }
 
-// plans demands that no statement of a store that did all of the above reads a
-// table from end to end, but those that are small.
+// plans demands that no statement of a store that did all of the above reads
+// the runs from end to end, or sorts where it wants only the first.
 func plans(t *testing.T, s *Store) {
 	t.Helper()
+	for range s.List(t.Context(), idempotency.Filter{Namespace: "ns", Job: "plain", Key: "plain", From: time.Unix(1, 0), To: time.Now(), Limit: 9}) {
+		continue
+	}
 	for _, pool := range []chan *conn{s.writer, s.readers} {
 		c := <-pool
 		for text := range c.stmts {
@@ -370,7 +373,8 @@ func plans(t *testing.T, s *Store) {
 				if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
 					t.Error(err)
 				}
-				if strings.HasPrefix(detail, "SCAN") && !strings.Contains(detail, "sqlite_schema") && !strings.Contains(detail, "belfry_run_running") {
+				scans := strings.HasPrefix(detail, "SCAN") && !strings.Contains(detail, "sqlite_schema") && !strings.Contains(detail, "belfry_run_running")
+				if scans || strings.Contains(text, "LIMIT") && strings.Contains(detail, "TEMP B-TREE") {
 					t.Errorf("%s\nof %s", detail, text)
 				}
 			}
