@@ -123,6 +123,7 @@ type Lag struct {
 type OpenDue struct {
 	Job         string
 	Due, Opened time.Time
+	Several     bool   // its decision opened other dues too
 	Finished    []byte // union over all passes
 	Passes      []Pass // of live sessions
 }

@@ -1,0 +1,3 @@
+// Package bench measures how late runs start and how soon others take over, on replicas that are real processes and
+// share a SQLite file. It prints what it sees and judges nothing: see the note on the machine beside it.
+package bench

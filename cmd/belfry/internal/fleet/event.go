@@ -1,0 +1,30 @@
+package fleet
+
+import "time"
+
+// The kinds of events. A replica reports all but Exited, which its end of the pipe does.
+const (
+	Joined  = "joined"   // it gossips at Addr and waits for Fleet.Go
+	Owners  = "owners"   // it sees Names as the members that own keys
+	Started = "started"  // a handler started: Job, Key, Due, At
+	Refused = "refused"  // the store refused a claim: Cause
+	TakenUp = "taken up" // it took up an orphaned run: Job, Key, Due
+	Memory  = "memory"   // its peak resident memory is Bytes
+	Exited  = "exited"   // the process has ended, with Err
+)
+
+// Event is what a replica reports, and its end. Replica and Pid are always set, and the fields its kind names.
+type Event struct {
+	Replica string    `json:"-"`
+	Pid     int       `json:"-"`
+	Kind    string    `json:"kind"`
+	Addr    string    `json:"addr,omitempty"`
+	Names   []string  `json:"names,omitempty"`
+	Job     string    `json:"job,omitempty"`
+	Key     string    `json:"key,omitempty"`
+	Due     time.Time `json:"due,omitzero"`
+	At      time.Time `json:"at,omitzero"`
+	Cause   string    `json:"cause,omitempty"`
+	Bytes   int64     `json:"bytes,omitempty"`
+	Err     error     `json:"-"` // Exited: nil for status 0
+}

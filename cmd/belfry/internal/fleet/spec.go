@@ -1,0 +1,28 @@
+package fleet
+
+import "time"
+
+// Timing is how fast a fleet notices things: see the fields of the same names in scheduler.Config.
+type Timing struct {
+	Lease, Grace, Sweep, Drain time.Duration
+}
+
+// Brisk is the timing for a show and a measurement: as short as one SQLite file allows to that many replicas. With
+// more than three writers a call may wait so long for the file that a lease of 2 s could lapse for nothing.
+func Brisk(replicas int) Timing {
+	t := Timing{Lease: 2 * time.Second, Grace: time.Second, Sweep: 200 * time.Millisecond, Drain: 5 * time.Second}
+	if replicas > 3 {
+		t.Lease = 4 * time.Second
+	}
+	return t
+}
+
+// Spec is the first document a replica is told: who it is, and what it runs on.
+type Spec struct {
+	Name        string
+	Namespace   string
+	Store       string   // path of the SQLite file
+	Seeds       []string // gossip addresses of the others
+	Concurrency int
+	Timing      Timing
+}

@@ -1,0 +1,70 @@
+// Command belfry shows and inspects what package scheduler does.
+//
+//	belfry demo             three replicas renew subscriptions once each, and one is killed
+//	belfry bench latency    how late runs start, and how soon others take over
+//	belfry ring owner       who owns a key
+//	belfry ring slot        the slot of a key
+//	belfry ring plan        what moves when members change
+//	belfry version
+//
+// Results go to standard output, everything else to standard error.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// interrupted is what shells report for a program that ended by Ctrl-C.
+const interrupted = 130
+
+// errSilent is a failure that was told already, where its result was printed.
+var errSilent = errors.New("belfry: failed")
+
+// run runs one command and returns the exit status.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	cmd := root()
+	cmd.SetArgs(args)
+	cmd.SetIn(in)
+	cmd.SetOut(out)
+	cmd.SetErr(errOut)
+	err := cmd.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(errOut, "belfry: interrupted")
+		return interrupted
+	case !errors.Is(err, errSilent):
+		fmt.Fprintf(errOut, "belfry: %v\n", err)
+	}
+	return 1
+}
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "belfry",
+		Short:         "Schedule jobs on a fleet of identical replicas",
+		Long:          "Belfry schedules jobs on a fleet of identical replicas.\nThe ring decides who goes first; the store decides who wins.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.CompletionOptions.HiddenDefaultCmd = true
+	cmd.AddCommand(demoCommand(), benchCommand(), ringCommand(), versionCommand())
+	return cmd
+}

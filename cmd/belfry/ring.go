@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-go/belfry/jobs"
+	"github.com/belfry-go/belfry/ring"
+)
+
+func ringCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ring",
+		Short: "Ask who owns what",
+		Long: `Compute ownership as replicas do: it depends on the members' names and the layout
+alone, so the answer is the cluster's. The layout flags must be those of
+scheduler.Config.Ring.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(ownerCommand(), slotCommand(), planCommand())
+	return cmd
+}
+
+func layoutFlags(cmd *cobra.Command) *ring.Options {
+	var o ring.Options
+	f := cmd.Flags()
+	f.IntVar(&o.Partitions, "partitions", 0, "partitions, a power of two (default 4096)")
+	f.IntVar(&o.VirtualNodes, "virtual-nodes", 0, "points of each member (default 100)")
+	f.Float64Var(&o.Load, "load", 0, "bound of a member's share, above 1 (default 1.10)")
+	return &o
+}
+
+func ownerCommand() *cobra.Command {
+	var members []string
+	var ranks int
+	cmd := &cobra.Command{
+		Use:     "owner --members NAME,… [KEY…]",
+		Short:   "Print who owns each key, and who follows",
+		Long:    "Print each key, its partition and its owners in rank, separated by tabs. Without a KEY, keys are read from standard input, one a line.",
+		Example: "  belfry ring owner --members a,b,c c-000001",
+	}
+	layout := layoutFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if ranks < 1 {
+			return fmt.Errorf("ring: --ranks %d: give 1 or more", ranks)
+		}
+		r, err := build("members", members, layout)
+		if err != nil {
+			return err
+		}
+		return eachKey(cmd, args, func(w io.Writer, key string) {
+			fmt.Fprintf(w, "%s\t%d\t%s\n", key, r.Partition(key), strings.Join(r.Owners(key, ranks), "\t"))
+		})
+	}
+	cmd.Flags().StringSliceVar(&members, "members", nil, "the members' names, in any order")
+	cmd.Flags().IntVar(&ranks, "ranks", 1, "how many owners to print: the first, and its successors")
+	return cmd
+}
+
+func slotCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "slot [KEY…]",
+		Short: "Print the slot of each key, to be stored beside it",
+		Long: `Print the slot of each key and the key, separated by a tab: xxhash64(key) mod 65536,
+which never changes. A partition is a slot modulo the number of partitions.
+Without a KEY, keys are read from standard input, one a line.`,
+		Example: "  belfry ring slot < keys.txt",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return eachKey(cmd, args, func(w io.Writer, key string) { fmt.Fprintf(w, "%d\t%s\n", ring.Slot(key), key) })
+		},
+	}
+}
+
+func planCommand() *cobra.Command {
+	var from, to []string
+	var each bool
+	cmd := &cobra.Command{
+		Use:     "plan --from NAME,… --to NAME,…",
+		Short:   "Print what would move if members changed",
+		Long:    "Print how many partitions would go from which member to which, with --each every partition.",
+		Args:    cobra.NoArgs,
+		Example: "  belfry ring plan --from a,b,c --to a,b,c,d",
+	}
+	layout := layoutFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		before, err := build("from", from, layout)
+		if err != nil {
+			return err
+		}
+		after, err := build("to", to, layout)
+		if err != nil {
+			return err
+		}
+		printPlan(cmd.OutOrStdout(), ring.Plan(before, after), after.Partitions(), each)
+		return nil
+	}
+	cmd.Flags().StringSliceVar(&from, "from", nil, "the members' names before")
+	cmd.Flags().StringSliceVar(&to, "to", nil, "the members' names after")
+	cmd.Flags().BoolVar(&each, "each", false, "print every partition that moves")
+	return cmd
+}
+
+func printPlan(w io.Writer, moves []ring.Move, partitions int, each bool) {
+	type pair struct{ from, to string }
+	var order []pair
+	counts := map[pair]int{}
+	for _, m := range moves {
+		if each {
+			fmt.Fprintf(w, "%d\t%s\t%s\n", m.Partition, m.From, m.To)
+			continue
+		}
+		p := pair{m.From, m.To}
+		if counts[p]++; counts[p] == 1 {
+			order = append(order, p)
+		}
+	}
+	if each {
+		return
+	}
+	for _, p := range order {
+		fmt.Fprintf(w, "%s\t%s\t%d\n", p.from, p.to, counts[p])
+	}
+	fmt.Fprintf(w, "%d of %d partitions move (%.1f %%)\n", len(moves), partitions, 100*float64(len(moves))/float64(partitions))
+}
+
+func build(flag string, names []string, o *ring.Options) (*ring.Ring, error) {
+	if len(names) == 0 {
+		return nil, fmt.Errorf("ring: --%s is empty; give the members' names, such as --%s a,b,c", flag, flag)
+	}
+	r, err := ring.New(names, o)
+	if err != nil {
+		return nil, fmt.Errorf("ring: --%s: %w", flag, err)
+	}
+	return r, nil
+}
+
+// eachKey prints a line for each argument, or for each line of standard input where there are none.
+func eachKey(cmd *cobra.Command, args []string, line func(w io.Writer, key string)) error {
+	w := bufio.NewWriter(cmd.OutOrStdout())
+	one := func(key string) error {
+		if err := jobs.ValidateKey(key); err != nil {
+			return err
+		}
+		line(w, key)
+		return nil
+	}
+	for _, key := range args {
+		if err := one(key); err != nil {
+			return err
+		}
+	}
+	if len(args) > 0 {
+		return w.Flush()
+	}
+	in := bufio.NewScanner(cmd.InOrStdin())
+	for n := 1; in.Scan(); n++ {
+		if err := one(in.Text()); err != nil {
+			return fmt.Errorf("ring: line %d: %w", n, err)
+		}
+	}
+	if err := in.Err(); err != nil {
+		return fmt.Errorf("ring: standard input: %w", err)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,158 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
+)
+
+// Action is what a Core wants done, or wants known. None of them may block the
+// caller of Step.
+type Action interface{ action() }
+
+// Call is a call of the store, to be made by Do with a deadline of CallTimeout;
+// what Do returns comes back as an event. Calls may be made in any order and at the same time.
+type Call struct {
+	Name string
+
+	do   func(context.Context, idempotency.Store) (any, error)
+	then func(any, error)
+}
+
+// Do makes the call. It blocks as long as the store does, and may be called from any goroutine.
+func (c *Call) Do(ctx context.Context, s idempotency.Store) Replied {
+	v, err := c.do(ctx, s)
+	return Replied{Call: c, value: v, err: err}
+}
+
+// Fail is the call's end where no answer came in time; the call may still have happened, or happen yet.
+func (c *Call) Fail(err error) Replied { return Replied{Call: c, err: err} }
+
+func newCall[T any](name string, do func(context.Context, idempotency.Store) (T, error), then func(T, error)) *Call {
+	return &Call{
+		Name: name,
+		do:   func(ctx context.Context, s idempotency.Store) (any, error) { return do(ctx, s) },
+		then: func(v any, err error) { t, _ := v.(T); then(t, err) },
+	}
+}
+
+// Start starts a handler. Its return is told by Ended.
+type Start struct {
+	Handle     int64
+	Job        *jobs.Job
+	Occurrence jobs.Occurrence
+	Late       time.Duration // since the due
+}
+
+// Cancel ends a handler's context. The handler's Ended follows when it returns.
+type Cancel struct {
+	Handle int64
+	Cause  error
+}
+
+// OpenStream begins a stream of keys. It yields nothing until pulled.
+type OpenStream struct {
+	Stream int64
+	Job    *jobs.Job
+	Range  jobs.KeyRange
+}
+
+// Pull asks a stream for up to Max keys; one Streamed answers.
+type Pull struct {
+	Stream int64
+	Max    int
+}
+
+// CloseStream ends a stream; nothing of it is awaited any more.
+type CloseStream struct{ Stream int64 }
+
+// Announce tells the other replicas this one's state.
+type Announce struct{ State, Reason string }
+
+// Failed ends the replica for good, with what the user has to mend.
+type Failed struct{ Err error }
+
+// Stopped says that draining is over. Cut names the runs whose handlers had
+// not returned, or whose records had not been answered.
+type Stopped struct{ Cut []string }
+
+// Observations. They ask for nothing.
+type (
+	// Finished is an attempt whose record was answered.
+	Finished struct {
+		jobs.Occurrence
+		Outcome    idempotency.Outcome
+		Reason     string
+		Late, Took time.Duration
+		Err        error
+	}
+
+	// Refused is a claim or finish that the store did not accept.
+	Refused struct {
+		jobs.Occurrence
+		Cause string
+	}
+
+	// Decided is a won opening.
+	Decided struct {
+		Job             string
+		Dues            []time.Time
+		Missed, Skipped int64
+	}
+
+	// TakenUp is a won take-up of an orphaned run.
+	TakenUp struct {
+		jobs.Occurrence
+		Crashes int
+	}
+
+	// Hedged is a won claim in a partition of which another replica is the owner.
+	Hedged struct{ Occurrence jobs.Occurrence }
+
+	// Stuck is a handler that has not returned after its context ended.
+	Stuck struct {
+		Occurrence jobs.Occurrence
+		Cause      error
+	}
+
+	// Renewed is an answered opening or renewal.
+	Renewed struct {
+		Session int64
+		Opened  bool
+		Offset  time.Duration // the store's clock minus Wall
+	}
+
+	// Lost is a session given up, and why.
+	Lost struct {
+		Session int64
+		Why     string
+	}
+
+	// Problem is something of a job that an operator has to know of.
+	Problem struct {
+		Job string
+		Due time.Time // zero: none
+		Err error
+	}
+)
+
+func (*Call) action()       {}
+func (Start) action()       {}
+func (Cancel) action()      {}
+func (OpenStream) action()  {}
+func (Pull) action()        {}
+func (CloseStream) action() {}
+func (Announce) action()    {}
+func (Failed) action()      {}
+func (Stopped) action()     {}
+func (Finished) action()    {}
+func (Refused) action()     {}
+func (Decided) action()     {}
+func (TakenUp) action()     {}
+func (Hedged) action()      {}
+func (Stuck) action()       {}
+func (Renewed) action()     {}
+func (Lost) action()        {}
+func (Problem) action()     {}

@@ -1,0 +1,31 @@
+package core
+
+import "time"
+
+// clock estimates the store's time from the answers of the store, never ahead
+// of it: each answer's Now was read between the sending and the receiving, so
+// Now - received is a lower bound of the offset between the store's clock and
+// our monotonic one, and Now - sent an upper bound. The best lower bound is kept until an upper
+// bound contradicts it (a drift, or a store clock that stepped back).
+type clock struct {
+	offset time.Duration // store's Unix time minus Mono
+	known  bool
+}
+
+func (k *clock) sample(now time.Time, sent, received time.Duration) {
+	unix := time.Duration(now.UnixNano())
+	low, high := unix-received, unix-sent
+	if !k.known || low > k.offset || high < k.offset {
+		k.offset, k.known = low, true
+	}
+}
+
+// at is the store's time at a monotonic instant, truncated as a store truncates.
+func (k *clock) at(mono time.Duration) time.Time {
+	return time.Unix(0, int64(k.offset+mono)).UTC().Truncate(time.Microsecond)
+}
+
+// mono is the monotonic instant at which the store's time is t.
+func (k *clock) mono(t time.Time) time.Duration {
+	return time.Duration(t.UnixNano()) - k.offset
+}

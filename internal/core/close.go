@@ -1,0 +1,50 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+)
+
+const reasonUnfinished = "unfinished"
+
+// closeDue closes a due whose partitions are all finished, or one that reached
+// the horizon: then what is left of it is recorded as missed.
+func (c *Core) closeDue(now time.Time, j *job, o idempotency.OpenDue) {
+	k, s := keyOf(o.Job, o.Due), c.session
+	if c.closing[k] || !c.closesFirst(now, j, o) {
+		return
+	}
+	var missed *idempotency.Range
+	if !full(o.Finished) {
+		missed = &idempotency.Range{Job: o.Job, From: o.Due, To: o.Due, Count: 1, Outcome: idempotency.Missed, Reason: reasonUnfinished}
+	}
+	c.closing[k] = true
+	c.emit(newCall("CloseDue",
+		func(ctx context.Context, st idempotency.Store) (bool, error) {
+			return st.CloseDue(ctx, s.Session, o.Job, o.Due, missed)
+		},
+		func(closed bool, err error) {
+			if c.session != s {
+				return
+			}
+			delete(c.closing, k)
+			if err == nil && closed {
+				delete(c.keys, k)
+				delete(c.setbacks, k)
+			}
+		}))
+}
+
+// closesFirst spares the others a call: whoever owns the job's name closes, its successors only when it does not.
+func (c *Core) closesFirst(now time.Time, j *job, o idempotency.OpenDue) bool {
+	moved := o.Opened
+	for _, p := range o.Passes {
+		if p.MovedAt.After(moved) {
+			moved = p.MovedAt
+		}
+	}
+	r := c.rank(j.partition)
+	return r >= 0 && now.Sub(moved) >= time.Duration(r)*c.cfg.Grace
+}

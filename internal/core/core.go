@@ -1,0 +1,266 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/ring"
+)
+
+// Config is what a Core needs to know; all of it is set by the caller, checked already.
+type Config struct {
+	Namespace, Replica, Boot string
+
+	Partitions  int
+	Concurrency int // workers
+
+	Lease, Grace, Sweep, Drain                 time.Duration
+	MissedAfter, Horizon, Retention, Tolerance time.Duration
+
+	// Store is false where there is none: then only efficiency jobs run.
+	Store bool
+
+	// Rand gives the jitter of retries, nothing else.
+	Rand *rand.Rand
+}
+
+// CallTimeout is the deadline of every store call: lease/5, so that several
+// renewals fit into a lease.
+func (c Config) CallTimeout() time.Duration { return c.Lease / 5 }
+
+// trustFor is how long after the last confirmed renewal was sent a replica
+// still believes in its session: less than the lease, so that it stops before others start.
+func (c Config) trustFor() time.Duration { return c.Lease * 7 / 10 }
+
+// Core is one replica. It is not safe for concurrent use: one loop owns it.
+type Core struct {
+	cfg    Config
+	now    Instant
+	out    []Action
+	timers timers
+	seq    int64 // timers, handles and streams
+	nonce  int64
+
+	ring  *ring.Ring
+	ranks [][]byte // bitmaps of the partitions by our rank; the last one: that rank or a later one
+	jobs  map[string]*job
+
+	storeDues dues // correctness jobs, by the store's time
+	wallDues  dues // efficiency jobs, by the host's
+
+	session *session
+	opening bool
+	store   string // the identity of the store that we began with
+	foreign string // why the store that answers now is another one; empty: it is not
+	clock   clock
+	health  health
+	state   string // as announced last
+
+	decides  lane[idempotency.Decision, idempotency.Decided]
+	claims   lane[idempotency.Claim, idempotency.Answer]
+	saves    lane[idempotency.Pass, idempotency.Verdict]
+	finishes lane[idempotency.Finish, idempotency.FinishAnswer]
+
+	workers  workers
+	sweeper  sweeper
+	passes   []*pass // by due, then start
+	setbacks map[dueKey]setback
+	closing  map[dueKey]bool
+	keys     map[dueKey]int64 // keys that this session's finished streams settled
+	local    []localRun       // efficiency runs that wait for a worker
+
+	draining bool
+	leaving  bool
+	stopped  bool
+}
+
+// New returns a replica that has not done anything yet.
+func New(c Config) *Core {
+	core := &Core{cfg: c, jobs: map[string]*job{}, setbacks: map[dueKey]setback{}, closing: map[dueKey]bool{}, keys: map[dueKey]int64{}}
+	core.workers = workers{held: map[int64]*held{}, byFence: map[int64]*held{}, known: map[int64]time.Duration{}, localKeys: map[localKey]bool{}}
+	core.sweeper.taking = map[idempotency.ID]bool{}
+	core.decides = lane[idempotency.Decision, idempotency.Decided]{name: "Decide", bound: true,
+		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, nonce int64, q []idempotency.Decision) ([]idempotency.Decided, error) {
+			return st.Decide(ctx, s, nonce, q)
+		}}
+	core.claims = lane[idempotency.Claim, idempotency.Answer]{name: "Claim", bound: true,
+		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, nonce int64, q []idempotency.Claim) ([]idempotency.Answer, error) {
+			return st.Claim(ctx, s, nonce, q)
+		}}
+	core.saves = lane[idempotency.Pass, idempotency.Verdict]{name: "SavePass", bound: true,
+		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, _ int64, q []idempotency.Pass) ([]idempotency.Verdict, error) {
+			return st.SavePass(ctx, s, q)
+		}}
+	core.finishes = lane[idempotency.Finish, idempotency.FinishAnswer]{name: "Finish",
+		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, _ int64, q []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
+			return st.Finish(ctx, s.Namespace, q)
+		}}
+	return core
+}
+
+// Step tells the core what happened, and that it is now; it returns what is to
+// be done. Without events it only lets time pass.
+func (c *Core) Step(now Instant, events ...Event) []Action {
+	c.now = now
+	if c.stopped {
+		return nil
+	}
+	c.checkLease() // before anything else: a process that was paused must not act on a lost session
+	for _, e := range events {
+		c.handle(e)
+	}
+	c.fireTimers()
+	c.fireDues()
+	c.sweep()
+	c.fill()
+	c.checkDrained()
+	c.decides.flush(c)
+	c.claims.flush(c)
+	c.saves.flush(c)
+	c.finishes.flush(c)
+	out := c.out
+	c.out = nil
+	return out
+}
+
+// Wake is the monotonic instant at which Step has to be called if no event comes before.
+func (c *Core) Wake() time.Duration {
+	at := c.now.Mono + c.cfg.Sweep
+	if len(c.timers) > 0 {
+		at = min(at, c.timers[0].at)
+	}
+	if c.ready() && len(c.storeDues) > 0 {
+		at = min(at, c.clock.mono(c.storeDues[0].next))
+	}
+	if len(c.wallDues) > 0 && !c.draining {
+		at = min(at, c.now.Mono+c.wallDues[0].next.Sub(c.now.Wall))
+	}
+	if c.ready() && !c.sweeper.asking {
+		at = min(at, c.sweeper.next)
+	}
+	return max(at, c.now.Mono)
+}
+
+func (c *Core) handle(e Event) {
+	switch e := e.(type) {
+	case JobsChanged:
+		c.setJobs(e.Jobs)
+	case RingChanged:
+		c.setRing(e.Ring)
+	case Replied:
+		c.hear(e.err)
+		e.Call.then(e.value, e.err)
+	case Ended:
+		c.ended(e)
+	case Streamed:
+		c.streamed(e)
+	case Stop:
+		c.drain()
+	}
+}
+
+func (c *Core) emit(a Action) { c.out = append(c.out, a) }
+
+// storeNow is the store's time as far as known, never ahead of it.
+func (c *Core) storeNow() time.Time { return c.clock.at(c.now.Mono) }
+
+// ready says that new runs of correctness jobs may start.
+func (c *Core) ready() bool { return c.session != nil && c.session.declared && !c.draining }
+
+// retryPause is how long to wait before a call that failed is made again.
+func (c *Core) retryPause() time.Duration { return c.cfg.CallTimeout() / 10 }
+
+// maxRanks bounds how many ranks a replica tells apart; all later ones act as the last.
+const maxRanks = 8
+
+func (c *Core) setRing(r *ring.Ring) {
+	c.ring, c.ranks = r, nil
+	if r != nil {
+		c.ranks = r.Ranks(c.cfg.Replica, maxRanks)
+	}
+	if len(c.ranks) == maxRanks {
+		last := c.ranks[maxRanks-1]
+		for i := range last {
+			last[i] = 0xff
+			for _, before := range c.ranks[:maxRanks-1] {
+				last[i] &^= before[i]
+			}
+		}
+	}
+	c.sweepSoon(0) // what we gained may lie open
+	c.announce()
+}
+
+// rank is ours in a partition; -1 where we have none.
+func (c *Core) rank(partition int) int {
+	for r, bits := range c.ranks {
+		if has(bits, partition) {
+			return r
+		}
+	}
+	return -1
+}
+
+func (c *Core) partition(key string) int { return ring.Slot(key) % c.cfg.Partitions }
+
+func has(bits []byte, p int) bool { return bits[p/8]>>(p%8)&1 == 1 }
+func put(bits []byte, p int)      { bits[p/8] |= 1 << (p % 8) }
+
+// The states that a replica announces.
+const (
+	Serving  = "serving"
+	Draining = "draining"
+	Unfit    = "unfit"
+)
+
+// announce tells the others our state where it changed. Before the first
+// session is declared there is nothing to tell: we own nothing yet.
+func (c *Core) announce() {
+	state, reason := Serving, ""
+	switch {
+	case c.draining:
+		state = Draining
+	case c.foreign != "":
+		state, reason = Unfit, c.foreign
+	case c.health.unfit != "":
+		state, reason = Unfit, c.health.unfit
+	case c.cfg.Store && c.state == "" && (c.session == nil || !c.session.declared):
+		return
+	}
+	if state != c.state {
+		c.state = state
+		c.emit(Announce{State: state, Reason: reason})
+	}
+}
+
+// enough is how many calls of the store in a row must fail, or succeed, for a
+// replica to count as unfit, or fit again.
+const enough = 3
+
+type health struct {
+	bad, good int
+	unfit     string // reason
+}
+
+// hear counts how the store answers. A dead session is an answer.
+func (c *Core) hear(err error) {
+	h := &c.health
+	switch {
+	case errors.Is(err, context.Canceled): // we gave up, the store is not to blame
+	case err == nil || errors.Is(err, idempotency.ErrSessionDead):
+		h.bad, h.good = 0, h.good+1
+		if h.unfit != "" && h.good >= enough {
+			h.unfit = ""
+			c.announce()
+		}
+	default:
+		h.bad, h.good = h.bad+1, 0
+		if h.bad >= enough && h.unfit == "" {
+			h.unfit = "store unreachable: " + err.Error()
+			c.announce()
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+)
+
+// lookAfter is how soon after a due of a job with keys the replicas that do not
+// open it look for their share: time enough for the opening to commit, mostly.
+var lookAfter = [...]time.Duration{20 * time.Millisecond, 150 * time.Millisecond}
+
+// fireDues looks at every job whose time has come.
+func (c *Core) fireDues() {
+	for c.ready() && len(c.storeDues) > 0 {
+		j := c.storeDues[0]
+		now := c.storeNow()
+		if j.next.After(now) {
+			break
+		}
+		next, _ := j.Schedule.Next(now)
+		c.storeDues.set(j, next)
+		switch {
+		case c.rank(j.partition) == 0:
+			c.decide(j)
+		case j.keyed():
+			for _, d := range lookAfter {
+				c.after(d, func() { c.sweepSoon(0) })
+			}
+		}
+	}
+	c.fireLocalDues()
+}
+
+// decide opens what is due of a job, or puts our definition in force.
+func (c *Core) decide(j *job) {
+	if j.deciding || c.session == nil || c.draining {
+		return
+	}
+	d := planner{
+		now: c.storeNow(), missedAfter: c.cfg.MissedAfter, horizon: c.cfg.Horizon,
+		def: j.definition(), schedule: j.Schedule, keyed: j.keyed(),
+	}.plan(j.entry)
+	if j.entry.Hash == j.hash && (j.entry.Next.IsZero() || j.entry.Next.After(d.Opened)) {
+		c.see(j, j.entry) // woken too early
+		return
+	}
+	if !j.keyed() {
+		d.Claim = min(c.workers.free(c), len(d.Run))
+	}
+	c.workers.reserved += d.Claim
+	j.deciding = true
+	hedged := c.rank(j.partition) > 0
+	c.decides.add(d, func(a idempotency.Decided) {
+		j.deciding = false
+		c.workers.reserved -= d.Claim
+		c.decided(j, d, a, hedged)
+	}, func() {
+		j.deciding = false
+		c.workers.reserved -= d.Claim
+	})
+}
+
+func (c *Core) decided(j *job, d idempotency.Decision, a idempotency.Decided, hedged bool) {
+	if c.jobs[j.Name] == j { // else it was removed meanwhile
+		c.see(j, a.Entry)
+	}
+	if !a.Won {
+		// Somebody else was first, or what we knew was old: what is still due is
+		// decided again from what is true now. But the store had another reason
+		// where the entry is as we saw it; then the next sweep tries again.
+		if sameEntry(a.Entry, d.Seen) && j.index >= 0 {
+			next, _ := j.Schedule.Next(c.storeNow())
+			c.storeDues.set(j, next)
+		}
+		return
+	}
+	c.emit(observeDecision(d))
+	c.beginDecided(j, a.Runs, hedged)
+	if j.keyed() && len(d.Run) > 0 {
+		c.sweepSoon(0)
+	}
+}
+
+// beginDecided starts what the opening claimed. What waits is offered to our
+// workers, unless it waits behind one of these.
+func (c *Core) beginDecided(j *job, runs []idempotency.Run, hedged bool) {
+	running := slices.ContainsFunc(runs, func(r idempotency.Run) bool { return r.State == idempotency.Running })
+	for _, r := range runs {
+		switch {
+		case r.State == idempotency.Running:
+			c.begin(j, r, hedged)
+		case r.State == idempotency.Ended:
+			c.emit(Refused{Occurrence: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), Cause: "busy"})
+		case !running:
+			c.sweeper.offer(r)
+		}
+	}
+}
+
+func sameEntry(a, b idempotency.Entry) bool {
+	return a.Hash == b.Hash && a.Opened.Equal(b.Opened) && a.PausedFrom.Equal(b.PausedFrom) && a.PausedUntil.Equal(b.PausedUntil)
+}
+
+func observeDecision(d idempotency.Decision) Decided {
+	o := Decided{Job: d.Job, Dues: d.Run}
+	for _, r := range d.Ranges {
+		if r.Outcome == idempotency.Missed {
+			o.Missed += r.Count
+		} else {
+			o.Skipped += r.Count
+		}
+	}
+	return o
+}

@@ -1,0 +1,68 @@
+package core
+
+import (
+	"context"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
+)
+
+// drain begins to leave: announce it first, so that others take what is due
+// next; claim nothing more; let what runs finish.
+func (c *Core) drain() {
+	if c.draining {
+		return
+	}
+	c.draining = true
+	c.announce()
+	c.dropPasses()
+	c.decides.drop()
+	c.claims.drop()
+	c.saves.drop()
+	c.sweeper.backlog, c.local = nil, nil
+	c.after(c.cfg.Drain, c.cutOff)
+}
+
+// cutOff cancels the handlers that are still at work. What returns is released;
+// what does not goes with the session.
+func (c *Core) cutOff() {
+	for _, h := range c.sortedHeld() {
+		c.end(h, jobs.ErrDraining)
+	}
+	c.after(stuckAfter+c.cfg.CallTimeout(), c.leave)
+}
+
+// checkDrained leaves as soon as nothing is held and nothing unanswered could still be ours.
+func (c *Core) checkDrained() {
+	if c.draining && !c.stopped && len(c.workers.held) == 0 && c.finishes.idle() &&
+		(c.session == nil || c.decides.idle() && c.claims.idle()) {
+		c.leave()
+	}
+}
+
+// leave closes the session, which frees what was not released, and stops.
+func (c *Core) leave() {
+	if c.leaving {
+		return
+	}
+	c.leaving = true
+	var cut []string
+	for _, h := range c.sortedHeld() {
+		cut = append(cut, h.occ.ID())
+	}
+	s := c.session
+	if s == nil {
+		c.stop(cut)
+		return
+	}
+	c.emit(newCall("CloseSession",
+		func(ctx context.Context, st idempotency.Store) (struct{}, error) {
+			return struct{}{}, st.CloseSession(ctx, s.Session)
+		},
+		func(struct{}, error) { c.stop(cut) })) // unanswered, the session lapses by itself
+}
+
+func (c *Core) stop(cut []string) {
+	c.stopped = true
+	c.emit(Stopped{Cut: cut})
+}

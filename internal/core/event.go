@@ -1,0 +1,59 @@
+package core
+
+import (
+	"time"
+
+	"github.com/belfry-go/belfry/jobs"
+	"github.com/belfry-go/belfry/ring"
+)
+
+// Instant is one reading of a host's two clocks.
+type Instant struct {
+	Mono time.Duration // monotonic, since any fixed moment
+	Wall time.Time
+}
+
+// Event is what a Core is told.
+type Event interface{ event() }
+
+// JobsChanged tells the whole set of jobs, valid and with defaults applied.
+type JobsChanged struct{ Jobs []jobs.Job }
+
+// RingChanged tells the ring; nil while nobody owns anything.
+type RingChanged struct{ Ring *ring.Ring }
+
+// Replied tells how a Call ended. Call.Do makes it.
+type Replied struct {
+	Call  *Call
+	value any
+	err   error
+}
+
+// Err is the call's error.
+func (r Replied) Err() error { return r.err }
+
+// Ended tells that a started handler returned.
+type Ended struct {
+	Handle int64
+	Err    error
+	Panic  bool // Err tells the panic, or that the handler ended its goroutine
+}
+
+// Streamed brings keys of a stream, in answer to one Pull. End says that no
+// more follow: because the source ended, or because of Err.
+type Streamed struct {
+	Stream int64
+	Keys   []string
+	End    bool
+	Err    error
+}
+
+// Stop tells the replica to drain. It may be told again; that changes nothing.
+type Stop struct{}
+
+func (JobsChanged) event() {}
+func (RingChanged) event() {}
+func (Replied) event()     {}
+func (Ended) event()       {}
+func (Streamed) event()    {}
+func (Stop) event()        {}

@@ -1,0 +1,100 @@
+package core
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
+)
+
+// job is one job that this replica has the code of.
+type job struct {
+	jobs.Job
+	hash      string
+	partition int // of its name
+
+	next  time.Time // when to look at it: by the store's time, or by the host's for an efficiency job; zero: never
+	index int       // in dues; -1: not there
+
+	entry    idempotency.Entry // as read last
+	deciding bool
+	lived    time.Duration // when a run of it last began or ended here
+	began    bool          // lived is set
+}
+
+// dueKey names a due of a job.
+type dueKey struct {
+	job string
+	due int64
+}
+
+func keyOf(job string, due time.Time) dueKey { return dueKey{job, due.Unix()} }
+
+func (j *job) efficient() bool { return j.Guarantee == jobs.Efficiency }
+func (j *job) keyed() bool     { return j.Keys != nil }
+
+func (j *job) definition() idempotency.Definition {
+	return idempotency.Definition{Job: j.Name, Schedule: j.Schedule.String(), Hash: j.hash, Revision: j.Revision}
+}
+
+// setJobs takes the whole set of jobs. Those that stay keep their state.
+func (c *Core) setJobs(list []jobs.Job) {
+	before := c.jobs
+	c.jobs = make(map[string]*job, len(list))
+	for _, spec := range list {
+		j := before[spec.Name]
+		if j == nil {
+			j = &job{index: -1}
+		}
+		j.Job, j.hash, j.partition = spec, spec.Definition(), c.partition(spec.Name)
+		c.jobs[spec.Name] = j
+		if j.efficient() && j.index < 0 {
+			next, _ := j.Schedule.Next(c.now.Wall)
+			c.wallDues.set(j, next)
+		}
+	}
+	for name, j := range before {
+		if c.jobs[name] == nil {
+			c.queue(j).set(j, time.Time{})
+		}
+	}
+	switch {
+	case c.session == nil:
+		c.openSession()
+	case c.session.declared:
+		c.session.declared = false
+		c.declare()
+	default:
+		c.session.again = true
+	}
+	c.announce()
+}
+
+func (c *Core) queue(j *job) *dues {
+	if j.efficient() {
+		return &c.wallDues
+	}
+	return &c.storeDues
+}
+
+func (c *Core) sortedJobs() []*job {
+	return slices.SortedFunc(maps.Values(c.jobs), func(a, b *job) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+}
+
+// see takes note of an entry. A job whose entry has another definition than
+// ours is not looked at by its due: the sweep tells when that changes.
+func (c *Core) see(j *job, e idempotency.Entry) {
+	j.entry = e
+	next := e.Next
+	if e.Hash != j.hash {
+		next = time.Time{}
+	}
+	c.storeDues.set(j, next)
+}

@@ -1,0 +1,98 @@
+package core
+
+import (
+	"context"
+	"errors"
+
+	"github.com/belfry-go/belfry/idempotency"
+)
+
+// lane makes one kind of store call in batches: while a batch is under way, what
+// comes piles up and is the next one. A batch that was not answered is
+// repeated as it was, under its nonce. A bound lane belongs to the session: when that
+// is lost, all it holds is gone.
+type lane[Q, A any] struct {
+	name  string
+	bound bool
+	send  func(ctx context.Context, st idempotency.Store, s idempotency.Session, nonce int64, q []Q) ([]A, error)
+
+	queue  []item[Q, A]
+	flight []item[Q, A]
+}
+
+// item is one element of a batch. Exactly one of then and gone is called.
+type item[Q, A any] struct {
+	q    Q
+	then func(A)
+	gone func()
+}
+
+func (l *lane[Q, A]) add(q Q, then func(A), gone func()) {
+	l.queue = append(l.queue, item[Q, A]{q, then, gone})
+}
+
+func (l *lane[Q, A]) idle() bool { return len(l.queue) == 0 && len(l.flight) == 0 }
+
+// flush sends the next batch if none is under way.
+func (l *lane[Q, A]) flush(c *Core) {
+	if len(l.queue) == 0 || len(l.flight) > 0 || l.bound && c.session == nil {
+		return
+	}
+	n := min(len(l.queue), idempotency.MaxBatch)
+	l.flight, l.queue = l.queue[:n:n], l.queue[n:]
+	if len(l.queue) == 0 {
+		l.queue = nil
+	}
+	q := make([]Q, n)
+	for i, it := range l.flight {
+		q[i] = it.q
+	}
+	c.nonce++
+	l.try(c, c.session, c.nonce, q)
+}
+
+func (l *lane[Q, A]) try(c *Core, s *session, nonce int64, q []Q) {
+	id := idempotency.Session{Namespace: c.cfg.Namespace}
+	if s != nil {
+		id = s.Session
+	}
+	c.emit(newCall(l.name,
+		func(ctx context.Context, st idempotency.Store) ([]A, error) { return l.send(ctx, st, id, nonce, q) },
+		func(a []A, err error) {
+			switch {
+			case l.bound && c.session != s: // all of it is gone already
+			case errors.Is(err, idempotency.ErrSessionDead):
+				c.lose("the store says it is dead")
+			case err != nil:
+				c.after(c.retryPause(), func() {
+					if !l.bound || c.session == s {
+						l.try(c, s, nonce, q)
+					}
+				})
+			default:
+				done := l.flight
+				l.flight = nil
+				for i, it := range done {
+					it.then(a[i])
+				}
+			}
+		}))
+}
+
+// drop gives up what was not sent yet.
+func (l *lane[Q, A]) drop() {
+	queue := l.queue
+	l.queue = nil
+	for _, it := range queue {
+		it.gone()
+	}
+}
+
+// reset gives up everything, for a lost session.
+func (l *lane[Q, A]) reset() {
+	all := append(l.flight, l.queue...)
+	l.flight, l.queue = nil, nil
+	for _, it := range all {
+		it.gone()
+	}
+}

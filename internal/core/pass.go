@@ -1,0 +1,379 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
+)
+
+// pass is one stream through the keys of a fixed set of partitions, for one due.
+// It speaks only for these: partitions gained meanwhile wait for the next one.
+// For an efficiency job it claims nothing and is known here alone.
+type pass struct {
+	job     *job
+	due     time.Time
+	several bool   // its decision opened other dues too: then a busy key waits
+	mask    []byte // the partitions
+	hedge   []byte // of these, those in which we are not the owner
+
+	saved   bool  // the pass row exists: only then may a claim be made
+	stream  int64 // 0: none is open
+	asked   time.Duration
+	asking  bool
+	buf     []string
+	out     int  // keys not settled yet
+	dirty   bool // a key could not be settled: the set is not finished by this pass
+	ended   bool // the stream ended without error
+	last    string
+	mixed   bool // the keys did not ascend: a cursor would mean nothing
+	moved   time.Duration
+	count   int64
+	ending  bool // its finished bits are on their way
+	dropped bool
+}
+
+func (p *pass) key() dueKey { return keyOf(p.job.Name, p.due) }
+
+// patience is how long a replica waits before it streams again what its source
+// failed to yield; it doubles with each failure, up to maxPatience.
+const (
+	patience    = time.Second
+	maxPatience = time.Minute
+)
+
+// setback is a due whose source failed here.
+type setback struct {
+	times int
+	until time.Duration
+}
+
+// setBack notes one more failure of a due's source, and returns how long to wait.
+func (c *Core) setBack(k dueKey) time.Duration {
+	b := c.setbacks[k]
+	wait := min(patience<<min(b.times, 10), maxPatience)
+	c.setbacks[k] = setback{times: b.times + 1, until: c.now.Mono + wait}
+	return wait
+}
+
+// actOpen begins a pass over what lags in an open due, or closes it.
+func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
+	j, k := c.jobs[o.Job], keyOf(o.Job, o.Due)
+	if j == nil || c.ranks == nil {
+		return
+	}
+	if full(o.Finished) || o.Due.Before(now.Add(-c.cfg.Horizon)) {
+		c.closeDue(now, j, o)
+		return
+	}
+	if j.entry.Hash != j.hash { // ours came in force since we read the entry, else the store would not name this due
+		j.entry.Definition = j.definition()
+		next, _ := j.Schedule.Next(c.storeNow())
+		c.storeDues.set(j, next)
+	}
+	if c.passOf(k) != nil || c.now.Mono < c.setbacks[k].until {
+		return
+	}
+	// Without a free worker a pass begins only where we are busy with the job
+	// itself and getting on: then it waits here. Else others may have it.
+	if c.workers.free(c) == 0 && !c.gettingOn(j) {
+		return
+	}
+	mask, hedge := c.lagging(now, o)
+	if mask == nil {
+		return
+	}
+	p := &pass{job: j, due: o.Due, several: o.Several, mask: mask, hedge: hedge, moved: c.now.Mono}
+	c.addPass(p)
+	c.savePass(p, idempotency.Pass{Mine: mask}, func() {
+		p.saved = true
+		c.openStream(p)
+	})
+}
+
+// lagging is the set of unfinished partitions that we may take: as owner at
+// once, as successor of rank r after r x Grace in which no live session moved them.
+func (c *Core) lagging(now time.Time, o idempotency.OpenDue) (mask, hedge []byte) {
+	mask, hedge = make([]byte, c.cfg.Partitions/8), make([]byte, c.cfg.Partitions/8)
+	for r, bits := range c.ranks {
+		for i := range mask {
+			b := bits[i] &^ o.Finished[i]
+			if r > 0 && b != 0 {
+				b &^= moving(o, i, now.Add(-time.Duration(r)*c.cfg.Grace))
+				hedge[i] |= b
+			}
+			mask[i] |= b
+		}
+	}
+	if empty(mask) {
+		return nil, nil
+	}
+	return mask, hedge
+}
+
+// moving has the bits of byte i that a live session moved after since.
+func moving(o idempotency.OpenDue, i int, since time.Time) byte {
+	if o.Opened.After(since) {
+		return 0xff
+	}
+	var b byte
+	for _, p := range o.Passes {
+		if p.MovedAt.After(since) {
+			b |= p.Mine[i]
+		}
+	}
+	return b
+}
+
+// full says that every partition's bit is set, empty that none is.
+func full(bits []byte) bool {
+	return len(bits) > 0 && !slices.ContainsFunc(bits, func(b byte) bool { return b != 0xff })
+}
+
+func empty(bits []byte) bool { return !slices.ContainsFunc(bits, func(b byte) bool { return b != 0 }) }
+
+// openStream begins the stream, or begins it anew after the last settled key.
+func (c *Core) openStream(p *pass) {
+	c.seq++
+	p.stream = c.seq
+	var parts []int
+	for i := range c.cfg.Partitions {
+		if has(p.mask, i) {
+			parts = append(parts, i)
+		}
+	}
+	c.emit(OpenStream{Stream: p.stream, Job: &p.job.Job,
+		Range: jobs.KeyRange{Due: p.due, Partitions: parts, Count: c.cfg.Partitions, After: p.last}})
+	c.pull(p)
+}
+
+// pull asks for keys where the workers could soon run out of them.
+func (c *Core) pull(p *pass) {
+	if p.stream == 0 || p.asking || len(p.buf) >= c.cfg.Concurrency {
+		return
+	}
+	p.asking, p.asked = true, c.now.Mono
+	c.emit(Pull{Stream: p.stream, Max: min(max(2*c.cfg.Concurrency, 64), idempotency.MaxBatch)})
+}
+
+// streamed takes the keys of a stream. A key that can be no key spoils its
+// pass, since its run could never be recorded; the other keys run.
+func (c *Core) streamed(e Streamed) {
+	i := slices.IndexFunc(c.passes, func(p *pass) bool { return p.stream == e.Stream && e.Stream != 0 })
+	if i < 0 {
+		return
+	}
+	p := c.passes[i]
+	p.asking = false
+	for _, key := range e.Keys {
+		if err := jobs.ValidateKey(key); err != nil {
+			p.dirty = true
+			c.emit(Problem{Job: p.job.Name, Due: p.due, Err: fmt.Errorf("its KeySource yielded a bad key, which is left out: %w", err)})
+			continue
+		}
+		if !has(p.mask, c.partition(key)) {
+			continue
+		}
+		p.mixed = p.mixed || key <= p.last
+		p.last = key
+		p.buf = append(p.buf, key)
+	}
+	switch {
+	case e.Err != nil:
+		p.stream = 0
+		c.failedStream(p, e.Err)
+	case e.End:
+		p.stream, p.ended = 0, true
+	}
+}
+
+// failedStream lets the keys that came be settled, and then goes on after
+// them where the source is ordered; else the whole set is streamed anew.
+func (c *Core) failedStream(p *pass, err error) {
+	c.emit(Problem{Job: p.job.Name, Due: p.due, Err: fmt.Errorf("its KeySource failed; it is asked again: %w", err)})
+	if p.mixed || p.dirty || p.last == "" {
+		p.dirty, p.ended = true, true
+		return
+	}
+	c.after(c.setBack(p.key()), func() {
+		if !p.dropped {
+			c.openStream(p)
+		}
+	})
+}
+
+// advance gives keys of a pass to free workers, and ends the pass when all are settled.
+func (c *Core) advance(p *pass) {
+	if !p.saved && !p.job.efficient() {
+		return
+	}
+	for len(p.buf) > 0 && c.workers.free(c) > 0 {
+		key := p.buf[0]
+		p.buf = p.buf[1:]
+		if p.job.efficient() {
+			c.startLocal(localRun{job: p.job, key: key, due: p.due})
+		} else {
+			c.claimKey(p, key)
+		}
+	}
+	c.pull(p)
+	if p.ended && len(p.buf) == 0 && p.out == 0 {
+		c.finishPass(p)
+	}
+}
+
+func (c *Core) claimKey(p *pass, key string) {
+	j := p.job
+	id := idempotency.ID{Job: j.Name, Key: key, Due: p.due}
+	onBusy := idempotency.Finish{Outcome: idempotency.Skipped, Reason: reasonOverlap}
+	if p.several {
+		onBusy = idempotency.Finish{Outcome: idempotency.Wait, Reason: reasonOverlap, Wake: c.storeNow()}
+	}
+	p.out++
+	c.workers.reserved++
+	c.claims.add(idempotency.Claim{ID: id, Hash: j.hash, Exclusive: true, OnBusy: &onBusy,
+		OnExpired: &idempotency.Finish{Outcome: idempotency.Missed, Reason: reasonExpired}},
+		func(a idempotency.Answer) {
+			c.workers.reserved--
+			c.claimed(p, id, a)
+		},
+		func() {
+			c.workers.reserved--
+			p.out, p.dirty = p.out-1, true
+		})
+}
+
+// claimed takes the answer for one key of a pass. A key is settled when it was won or
+// taken, or when its skip, wait or miss has been recorded; nothing else counts.
+func (c *Core) claimed(p *pass, id idempotency.ID, a idempotency.Answer) {
+	p.out--
+	p.moved = c.now.Mono
+	if a.Verdict == idempotency.Won {
+		p.count++
+		run := idempotency.Run{ID: id, Fence: a.Fence, Attempt: a.Attempt, Crashes: a.Crashes, Payload: a.Payload}
+		c.begin(p.job, run, has(p.hedge, c.partition(id.Key)))
+		return
+	}
+	c.emit(Refused{Occurrence: c.occurrence(p.job, id, 0, 0, nil), Cause: cause(a.Verdict)})
+	switch a.Verdict {
+	case idempotency.Taken, idempotency.Busy, idempotency.Expired:
+		p.count++
+	case idempotency.Early:
+		p.out++
+		c.after(max(a.Retry, c.retryPause()), func() {
+			p.out--
+			p.buf = append(p.buf, id.Key)
+		})
+	case idempotency.Closed:
+		c.dropPass(p)
+	default:
+		p.dirty = true
+	}
+}
+
+// finishPass says that every key of the set is settled; or, where that is not
+// so, forgets the pass, so that a later sweep begins a new one.
+func (c *Core) finishPass(p *pass) {
+	switch {
+	case p.ending:
+	case p.job.efficient():
+		c.dropPass(p)
+	case p.dirty:
+		c.setBack(p.key())
+		c.dropPass(p)
+	default:
+		p.ending = true
+		c.keys[p.key()] += p.count
+		c.savePass(p, idempotency.Pass{Mine: p.mask, Finished: p.mask, Keys: c.keys[p.key()]}, func() {
+			c.dropPass(p)
+			c.sweepSoon(0) // it may be the last one
+		})
+	}
+}
+
+// savePass writes to our pass row; then is called once it is answered and the due is still open.
+func (c *Core) savePass(p *pass, row idempotency.Pass, then func()) {
+	row.Job, row.Due = p.job.Name, p.due
+	if row.Finished == nil {
+		row.Finished = make([]byte, len(row.Mine))
+	}
+	c.saves.add(row, func(v idempotency.Verdict) {
+		switch {
+		case p.dropped:
+		case v == idempotency.Won:
+			p.moved = c.now.Mono
+			then()
+		default:
+			c.dropPass(p)
+		}
+	}, func() {})
+}
+
+// gettingOn says that runs of the job begin or end here within its timeout.
+func (c *Core) gettingOn(j *job) bool {
+	limit := j.Timeout
+	if limit <= 0 {
+		limit = jobs.DefaultTimeout
+	}
+	return j.began && c.now.Mono-j.lived <= limit
+}
+
+// touchPasses moves passes that only wait: for workers that get on, or for a
+// source that has been asked within a lease. So others leave them alone.
+func (c *Core) touchPasses(s *session) bool {
+	if c.session != s {
+		return false
+	}
+	for _, p := range c.passes {
+		busy := c.workers.free(c) == 0 && c.gettingOn(p.job)
+		slow := p.asking && c.now.Mono-p.asked <= c.cfg.Lease
+		if p.saved && !p.ending && (busy || slow) && c.now.Mono-p.moved >= c.cfg.Grace/2 {
+			c.savePass(p, idempotency.Pass{Mine: p.mask}, func() {})
+		}
+	}
+	return true
+}
+
+func (c *Core) passOf(k dueKey) *pass {
+	for _, p := range c.passes {
+		if p.key() == k {
+			return p
+		}
+	}
+	return nil
+}
+
+// addPass keeps the passes in the order of their dues: older ones get workers first.
+func (c *Core) addPass(p *pass) {
+	i, _ := slices.BinarySearchFunc(c.passes, p, func(a, b *pass) int {
+		if a.due.After(b.due) {
+			return 1
+		}
+		return -1
+	})
+	c.passes = slices.Insert(c.passes, i, p)
+}
+
+func (c *Core) dropPass(p *pass) {
+	if p.dropped {
+		return
+	}
+	p.dropped = true
+	p.buf = nil
+	if p.stream != 0 {
+		c.emit(CloseStream{Stream: p.stream})
+		p.stream = 0
+	}
+	c.passes = slices.DeleteFunc(c.passes, func(x *pass) bool { return x == p })
+}
+
+// dropPasses forgets the passes of a lost session, or of a replica that leaves.
+func (c *Core) dropPasses() {
+	for _, p := range slices.Clone(c.passes) {
+		if c.draining || !p.job.efficient() {
+			c.dropPass(p)
+		}
+	}
+}

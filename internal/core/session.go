@@ -1,0 +1,226 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+)
+
+// session is our lease in the store. It is used once: what looks lost is given
+// up and never used again, even if the store still holds it for live.
+type session struct {
+	idempotency.Session
+
+	sent     Instant // when the last confirmed opening or renewal was sent
+	declared bool    // our definitions are announced
+	again    bool    // the jobs changed while declaring
+}
+
+func (c *Core) openSession() {
+	if !c.cfg.Store || c.opening || c.session != nil || c.draining {
+		return
+	}
+	c.opening = true
+	sent := c.now
+	type opened struct {
+		s idempotency.Session
+		r idempotency.Renewal
+	}
+	ask := idempotency.Opening{
+		Namespace: c.cfg.Namespace, Replica: c.cfg.Replica, Boot: c.cfg.Boot,
+		Partitions: c.cfg.Partitions, Lease: c.cfg.Lease,
+		Horizon: c.cfg.Horizon, Retention: c.cfg.Retention, Tolerance: c.cfg.Tolerance,
+	}
+	c.emit(newCall("OpenSession",
+		func(ctx context.Context, st idempotency.Store) (opened, error) {
+			s, r, err := st.OpenSession(ctx, ask)
+			return opened{s, r}, err
+		},
+		func(o opened, err error) {
+			c.opening = false
+			switch {
+			case errors.Is(err, idempotency.ErrRefused):
+				c.stopped = true
+				c.emit(Failed{Err: err})
+			case err != nil:
+				c.after(c.cfg.CallTimeout()/2, c.openSession)
+			default:
+				c.opened(o.s, o.r, sent)
+			}
+		}))
+}
+
+func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant) {
+	if c.store == "" {
+		c.store = r.Store
+	}
+	if r.Store != c.store {
+		c.foreign = fmt.Sprintf("the store was replaced: it is %s, not %s; restart the fleet if that is meant", r.Store, c.store)
+		c.announce()
+		c.after(c.cfg.Lease, c.openSession)
+		return
+	}
+	c.foreign = ""
+	c.clock.sample(r.Now, sent.Mono, c.now.Mono)
+	c.session = &session{Session: s, sent: sent}
+	c.emit(Renewed{Session: s.ID, Opened: true, Offset: c.offset()})
+	if c.draining {
+		return // checkDrained closes it
+	}
+	mine := c.session
+	c.declare()
+	c.every(c.cfg.CallTimeout(), func() bool { return c.renew(mine) })
+	c.every(c.cfg.Lease/2, func() bool { return c.listMine(mine) })
+	c.every(c.cfg.Grace/2, func() bool { return c.touchPasses(mine) })
+	c.every(pruneEvery, func() bool { return c.prune(mine) })
+}
+
+// offset is the store's clock minus the host's wall clock.
+func (c *Core) offset() time.Duration {
+	return c.storeNow().Sub(c.now.Wall).Truncate(time.Microsecond)
+}
+
+// every does f each d, until f returns false.
+func (c *Core) every(d time.Duration, f func() bool) {
+	c.after(d, func() {
+		if f() {
+			c.every(d, f)
+		}
+	})
+}
+
+func (c *Core) renew(s *session) bool {
+	if c.session != s {
+		return false
+	}
+	sent := c.now
+	c.emit(newCall("RenewSession",
+		func(ctx context.Context, st idempotency.Store) (idempotency.Renewal, error) {
+			return st.RenewSession(ctx, s.Session)
+		},
+		func(r idempotency.Renewal, err error) {
+			switch {
+			case c.session != s: // given up meanwhile
+			case errors.Is(err, idempotency.ErrSessionDead):
+				c.lose("the store says it is dead")
+			case err == nil && sent.Mono > s.sent.Mono:
+				s.sent = sent
+				c.clock.sample(r.Now, sent.Mono, c.now.Mono)
+				c.emit(Renewed{Session: s.ID, Offset: c.offset()})
+			}
+		}))
+	return true
+}
+
+// checkLease gives the session up when its last confirmed renewal is too old:
+// by the larger of the monotonic and the wall clock, since the monotonic one
+// stands still while a machine is suspended.
+func (c *Core) checkLease() {
+	s := c.session
+	if s == nil {
+		return
+	}
+	age := max(c.now.Mono-s.sent.Mono, c.now.Wall.Sub(s.sent.Wall))
+	if age >= c.cfg.trustFor() {
+		c.lose(fmt.Sprintf("not renewed for %v", age.Round(time.Millisecond)))
+	}
+}
+
+// lose gives the session up: its handlers are cancelled, its calls forgotten.
+// Its runs come back as orphans, or are released by their fence when the handlers return.
+func (c *Core) lose(why string) {
+	s := c.session
+	if s == nil {
+		return
+	}
+	c.session = nil
+	c.emit(Lost{Session: s.ID, Why: why})
+	c.decides.reset()
+	c.claims.reset()
+	c.saves.reset()
+	c.dropPasses()
+	clear(c.keys)
+	clear(c.closing)
+	c.sweeper.asking, c.sweeper.backlog = false, nil
+	c.cancelSession(s)
+	c.after(0, c.openSession)
+}
+
+// declare announces our definitions and reads their entries.
+func (c *Core) declare() {
+	s := c.session
+	now := c.storeNow()
+	var mine []*job
+	var d []idempotency.Declaration
+	for _, j := range c.sortedJobs() {
+		if j.efficient() {
+			continue
+		}
+		next, _ := j.Schedule.Next(now)
+		mine = append(mine, j)
+		d = append(d, idempotency.Declaration{Definition: j.definition(), Opened: now, Next: next})
+	}
+	c.emit(newCall("Declare",
+		func(ctx context.Context, st idempotency.Store) ([]idempotency.Entry, error) {
+			return st.Declare(ctx, s.Session, d)
+		},
+		func(e []idempotency.Entry, err error) {
+			switch {
+			case c.session != s:
+			case errors.Is(err, idempotency.ErrSessionDead):
+				c.lose("the store says it is dead")
+			case err != nil:
+				c.after(c.retryPause(), func() {
+					if c.session == s {
+						c.declare()
+					}
+				})
+			case s.again:
+				s.again = false
+				c.declare()
+			default:
+				c.declared(s, mine, e)
+			}
+		}))
+}
+
+func (c *Core) declared(s *session, mine []*job, entries []idempotency.Entry) {
+	s.declared = true
+	for i, j := range mine {
+		if c.jobs[j.Name] == j {
+			c.see(j, entries[i])
+		}
+	}
+	c.sweepSoon(0)
+	c.announce()
+}
+
+// pruneEvery is how often one replica of a cluster removes what is older than
+// the retention, pruneBatch how much at a time.
+const (
+	pruneEvery = time.Minute
+	pruneBatch = 1000
+)
+
+// prune lets the owner of partition 0 clean up, so that one replica does.
+func (c *Core) prune(s *session) bool {
+	if c.session != s {
+		return false
+	}
+	if c.draining || c.rank(0) != 0 {
+		return true
+	}
+	c.emit(newCall("Prune",
+		func(ctx context.Context, st idempotency.Store) (int, error) {
+			return st.Prune(ctx, s.Session, pruneBatch)
+		},
+		func(n int, err error) {
+			if err == nil && n >= pruneBatch && c.session == s {
+				c.after(c.retryPause(), func() { c.prune(s) })
+			}
+		}))
+	return true
+}

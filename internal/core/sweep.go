@@ -1,0 +1,183 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+)
+
+// sweeper looks for what was left lying, and hands it to free workers.
+type sweeper struct {
+	next    time.Duration // when to ask
+	asking  bool
+	backlog []idempotency.Run // to be taken up as workers become free, as of the last answer
+	full    bool              // the last answer left something out
+	won     bool              // something of it was won
+	taking  map[idempotency.ID]bool
+}
+
+// sweepSoon makes the next sweep happen within d.
+func (c *Core) sweepSoon(d time.Duration) { c.sweeper.next = min(c.sweeper.next, c.now.Mono+d) }
+
+// offer adds a run that waits for a worker, such as one that we opened ourselves.
+func (s *sweeper) offer(r idempotency.Run) { s.backlog = append(s.backlog, r) }
+
+// sweep asks the store what this replica may take, each Sweep and whenever something may be there.
+func (c *Core) sweep() {
+	w := &c.sweeper
+	if c.now.Mono < w.next || w.asking {
+		return
+	}
+	if !c.ready() {
+		w.next = c.now.Mono + c.cfg.Sweep
+		c.openSession()
+		return
+	}
+	w.next = c.now.Mono + c.cfg.Sweep
+	w.asking = true
+	s := c.session
+	q := idempotency.LagQuery{Ranks: c.ranks, Grace: c.cfg.Grace}
+	if c.workers.free(c) > 0 {
+		q.Limit = min(4*c.cfg.Concurrency, idempotency.MaxBatch)
+	}
+	c.emit(newCall("Lagging",
+		func(ctx context.Context, st idempotency.Store) (idempotency.Lag, error) {
+			return st.Lagging(ctx, s.Session, q)
+		},
+		func(l idempotency.Lag, err error) {
+			if c.session != s {
+				return
+			}
+			w.asking = false
+			switch {
+			case errors.Is(err, idempotency.ErrSessionDead):
+				c.lose("the store says it is dead")
+			case err == nil && !c.draining:
+				w.full = q.Limit > 0 && (len(l.Waiting) >= q.Limit || len(l.Orphaned) >= q.Limit)
+				w.won = false
+				c.act(l)
+			}
+		}))
+}
+
+// act starts what a sweep found: orphans first, then what waits, then openings and passes.
+func (c *Core) act(l idempotency.Lag) {
+	c.sweeper.backlog = l.Waiting
+	c.takeOrphans(l.Orphaned)
+	for _, e := range l.Entries {
+		if j := c.jobs[e.Job]; j != nil && !j.deciding {
+			j.entry = e
+			c.decide(j)
+		}
+	}
+	for _, o := range l.Open {
+		c.actOpen(l.Now, o)
+	}
+}
+
+// takeOrphans marks the dead sessions, and then lets free workers take their runs up.
+func (c *Core) takeOrphans(runs []idempotency.Run) {
+	if len(runs) == 0 {
+		return
+	}
+	var dead []int64
+	for _, r := range runs {
+		if !slices.Contains(dead, r.Session) {
+			dead = append(dead, r.Session)
+		}
+	}
+	s := c.session
+	c.emit(newCall("MarkDead",
+		func(ctx context.Context, st idempotency.Store) (struct{}, error) {
+			return struct{}{}, st.MarkDead(ctx, s.Session, dead)
+		},
+		func(_ struct{}, err error) {
+			if err == nil && c.session == s && !c.draining {
+				c.sweeper.backlog = append(slices.Clone(runs), c.sweeper.backlog...)
+			}
+		}))
+}
+
+// fill gives free workers something to do: first what was begun before and left
+// lying, then the keys of passes, oldest due first, then efficiency runs.
+func (c *Core) fill() {
+	if c.draining {
+		return
+	}
+	if c.ready() {
+		c.fillBacklog()
+	}
+	for _, p := range slices.Clone(c.passes) {
+		if c.ready() || p.job.efficient() {
+			c.advance(p)
+		}
+	}
+	c.fillLocal()
+}
+
+func (c *Core) fillBacklog() {
+	w := &c.sweeper
+	for len(w.backlog) > 0 && c.workers.free(c) > 0 {
+		r := w.backlog[0]
+		w.backlog = w.backlog[1:]
+		c.take(r)
+	}
+	if len(w.backlog) == 0 && w.full && w.won && c.workers.free(c) > 0 {
+		w.full = false
+		c.sweepSoon(0)
+	}
+}
+
+// take takes a waiting or orphaned run up.
+func (c *Core) take(r idempotency.Run) {
+	j, w := c.jobs[r.ID.Job], &c.workers
+	orphan := r.State == idempotency.Running
+	suspect := r.Crashes >= suspectCrashes || orphan && r.Crashes >= suspectCrashes-1
+	if j == nil || c.sweeper.taking[r.ID] || suspect && w.suspects > 0 {
+		return // where it matters, a later sweep brings it again
+	}
+	c.sweeper.taking[r.ID] = true
+	w.reserved++
+	if suspect {
+		w.suspects++
+	}
+	settle := func() {
+		delete(c.sweeper.taking, r.ID)
+		w.reserved--
+		if suspect {
+			w.suspects--
+		}
+	}
+	hedged := !orphan && c.rank(c.partition(r.ID.Key)) > 0
+	c.claims.add(idempotency.Claim{ID: r.ID, Hash: j.hash, Exclusive: true, TakeUp: true, Seen: r.Fence},
+		func(a idempotency.Answer) {
+			settle()
+			c.took(j, r, a, orphan, hedged)
+		}, settle)
+}
+
+func (c *Core) took(j *job, r idempotency.Run, a idempotency.Answer, orphan, hedged bool) {
+	if a.Verdict != idempotency.Won {
+		c.emit(Refused{Occurrence: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), Cause: cause(a.Verdict)})
+		return
+	}
+	c.sweeper.won = true
+	r.Fence, r.Attempt, r.Crashes = a.Fence, a.Attempt, a.Crashes
+	if a.Payload != nil {
+		r.Payload = a.Payload
+	}
+	if orphan {
+		c.emit(TakenUp{Occurrence: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), Crashes: r.Crashes})
+	}
+	c.begin(j, r, hedged)
+}
+
+var causes = map[idempotency.Verdict]string{
+	idempotency.Taken: "taken", idempotency.Busy: "busy", idempotency.Early: "early",
+	idempotency.Expired: "expired", idempotency.Closed: "closed", idempotency.StaleDefinition: "stale definition",
+}
+
+func cause(v idempotency.Verdict) string { return causes[v] }

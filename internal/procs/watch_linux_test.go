@@ -1,0 +1,28 @@
+package procs
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// watch returns a channel that is closed when the process, not a child of this one, has ended.
+func watch(t *testing.T, pid int) <-chan struct{} {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer unix.Close(fd)
+		for {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+			if n > 0 || (err != nil && err != unix.EINTR) {
+				return
+			}
+		}
+	}()
+	return ended
+}

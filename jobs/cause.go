@@ -1,0 +1,15 @@
+package jobs
+
+import "errors"
+
+// Causes of a handler's ended context, by context.Cause.
+var (
+	// ErrTimeout: the attempt took longer than Job.Timeout. It counts as failed.
+	ErrTimeout = errors.New("jobs: attempt timed out")
+	// ErrSessionLost: the replica could not renew its lease in time, so others
+	// may take the run up. What the handler still does may be done twice.
+	ErrSessionLost = errors.New("jobs: session lost")
+	// ErrDraining: the replica is shutting down and its time to finish is over.
+	// The run is released to another replica, and the attempt is not counted.
+	ErrDraining = errors.New("jobs: replica is draining")
+)

@@ -1,0 +1,105 @@
+package jobs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// DefaultTimeout bounds one attempt of a job whose Timeout is 0.
+const DefaultTimeout = time.Hour
+
+// Handler does the work of one occurrence. It returns nil when the work is
+// done; an error is tried again as Job.Retry says, one wrapped by Permanent is
+// not. It may be called at the same time for different occurrences. Its context
+// ends on timeout, loss of the session or shutdown; context.Cause then tells
+// which (ErrTimeout, ErrSessionLost, ErrDraining).
+type Handler func(ctx context.Context, o Occurrence) error
+
+// Guarantee is the first choice for a job, because it picks everything else.
+type Guarantee int
+
+const (
+	// Correctness is the default: the store decides each occurrence, so at most
+	// one completion of it is ever committed, and a crashed run is taken up.
+	Correctness Guarantee = iota
+	// Efficiency never touches the store: the key's owner runs it. During a
+	// hand-over it may rarely run twice, and after a crash the next due runs.
+	Efficiency
+)
+
+// Job is one scheduled function. Name, Schedule and Run are required; every
+// other field's zero value is its default. It is plain configuration: copy it
+// freely, and do not change Payload after handing it over.
+type Job struct {
+	// Name identifies the job within its namespace: [A-Za-z0-9._-], 1 to 64
+	// bytes. A renamed job is a new job.
+	Name string
+	// Schedule decides the dues.
+	Schedule Schedule
+	// Run does the work.
+	Run Handler
+	// Keys yields one run per key and due. nil: one run per due, keyed by Name.
+	Keys KeySource
+	// Payload is given to every run as it is. nil: none.
+	Payload []byte
+	// Guarantee is Correctness where it is not set.
+	Guarantee Guarantee
+	// Retry says how often and how soon a failed attempt is repeated.
+	Retry Retry
+	// Timeout bounds one attempt. 0: DefaultTimeout; negative: no bound.
+	Timeout time.Duration
+	// Revision decides between two definitions of the job that are live at once
+	// during a rolling deploy: the higher wins. 0: the one first seen last wins.
+	Revision int64
+}
+
+// WithDefaults returns a copy in which every zero field that has a default holds
+// it. Applying it twice changes nothing more. A negative Timeout stays negative.
+func (j Job) WithDefaults() Job {
+	if j.Timeout == 0 {
+		j.Timeout = DefaultTimeout
+	}
+	j.Retry = j.Retry.WithDefaults()
+	j.Payload = slices.Clone(j.Payload)
+	return j
+}
+
+// Validate reports everything that is wrong with the job, joined, each problem
+// naming the job and what to do. It takes the job with or without its defaults.
+func (j Job) Validate() error {
+	var errs []error
+	add := func(err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("jobs: job %.80q: %w", j.Name, err))
+		}
+	}
+	add(checkName("name", j.Name, MaxName))
+	add(j.Schedule.fault())
+	if j.Run == nil {
+		add(errors.New("no handler; set Run"))
+	}
+	add(checkSource(j.Keys))
+	if j.Guarantee != Correctness && j.Guarantee != Efficiency {
+		add(fmt.Errorf("guarantee %d is unknown; use jobs.Correctness or jobs.Efficiency", j.Guarantee))
+	}
+	add(j.Retry.check())
+	if j.Revision < 0 {
+		add(fmt.Errorf("revision %d is negative; count up from 1, or leave it 0", j.Revision))
+	}
+	return errors.Join(errs...)
+}
+
+// Definition is a short stable hash of what decides the job's dues: the text of
+// its schedule and whether it has keys. Two versions of a program that declare
+// a job with the same Definition agree on every occurrence of it. A Custom
+// schedule counts by its name alone.
+func (j Job) Definition() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "belfry definition 1\nschedule %s\nkeys %t\n", j.Schedule, j.Keys != nil)
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}

@@ -1,0 +1,208 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// maxTimes bounds the instants of one At.
+	maxTimes = 1000
+	// The instants a schedule can name: years 1 to 9999, which is what RFC 3339,
+	// and so an occurrence's ID, can write.
+	minUnix = -62135596800
+	maxUnix = 253402300799
+)
+
+// errNone is what the zero Schedule reports.
+var errNone = errors.New("no schedule; set Schedule")
+
+// Schedule decides the dues of a job: an immutable value, one pointer wide, safe
+// for concurrent use. Those with the same text share one compiled form and are
+// equal by ==; a Custom one equals only itself. The zero value is no schedule
+// and is refused. A mistake travels inside (Err), so that Job.Validate reports
+// it with all others.
+type Schedule struct{ c *compiled }
+
+type compiled struct {
+	text string
+	err  error // without the package prefix; then rule is nil
+	rule rule
+}
+
+// rule computes in Unix seconds, so that every due is a whole second of UTC.
+type rule interface {
+	// next returns the first instant later than after, or false for never. It is
+	// given and returns values within minUnix-1 and maxUnix.
+	next(after int64) (int64, bool)
+}
+
+// Cron is a crontab line: five fields (minute, hour, day of month, month, day of
+// week) or six with seconds first, or one of @hourly, @daily, @midnight,
+// @weekly, @monthly, @yearly, @annually. A prefix "TZ=Europe/Berlin " (or
+// "CRON_TZ=") names the zone whose wall clock it follows; without it see In.
+//
+// A day field is unrestricted only by a bare * or ?; where both day fields are
+// restricted, either may match. What can never happen (0 0 30 2 *) is an error.
+//
+// When clocks change: with *, ? or / in the hour field it follows elapsed time,
+// firing at each instant whose wall clock matches. Otherwise each reading fires
+// at most once: in the first pass of a repeated hour, and, where the clock jumped
+// over it, at the first instant after the jump.
+func Cron(spec string) Schedule { return parseCron(spec) }
+
+// Every fires each d, whole seconds and at least one, counted from the Unix
+// epoch and not from when the process started: every replica computes the same
+// instants. See Phase.
+func Every(d time.Duration) Schedule { return newEvery(d, 0) }
+
+// At fires at the given instants, whole seconds, at most 1,000; doubles count
+// once.
+func At(times ...time.Time) Schedule {
+	if len(times) == 0 || len(times) > maxTimes {
+		return broken("@at", fmt.Errorf("%d instants; give 1 to %d", len(times), maxTimes))
+	}
+	var secs atRule
+	for _, t := range times {
+		sec := t.Unix()
+		if t.Nanosecond() != 0 || sec < minUnix || sec > maxUnix {
+			return broken("@at", fmt.Errorf("%v is not a whole second of the years 1 to 9999; truncate it", t))
+		}
+		secs = append(secs, sec)
+	}
+	slices.Sort(secs)
+	secs = slices.Compact(secs)
+	return intern("@at "+secs.String(), func() rule { return secs })
+}
+
+// Custom is the user's own calendar. next returns the first instant later than
+// after, or the zero time for never; it must be a pure function that every
+// replica computes alike, safe for concurrent use, and must not panic. Fractions
+// of a second are rounded up. A result that is not later than after ends the
+// schedule, since time cannot stand still. name, as for a job, is all that the
+// text and Job.Definition know of it: give a changed calendar a new one.
+func Custom(name string, next func(after time.Time) time.Time) Schedule {
+	text := "@custom " + name
+	if err := checkName("name", name, MaxName); err != nil {
+		return broken(text, err)
+	}
+	if next == nil {
+		return broken(text, errors.New("nil function; give one that returns the next instant"))
+	}
+	// Functions have no identity, so two of the same name cannot be told apart
+	// and are not interned.
+	return Schedule{&compiled{text: text, rule: customRule(next)}}
+}
+
+// In sets the zone whose wall clock a Cron schedule follows, by its IANA name,
+// where the schedule's own text names none: a prefix wins. Without either it is
+// UTC. An Every, an At and a Custom follow no wall clock and stay as they are.
+func (s Schedule) In(zone string) Schedule {
+	if s.fault() != nil {
+		return s
+	}
+	if _, err := loadZone(zone); err != nil {
+		return broken(s.c.text, err)
+	}
+	r, ok := s.c.rule.(*cronRule)
+	if !ok || r.zone != "" {
+		return s
+	}
+	return parseCron("TZ=" + zone + " " + s.c.text)
+}
+
+// Phase moves an Every by d, whole seconds, any sign, taken modulo its interval:
+// Every(time.Hour).Phase(10*time.Minute) fires at ten past. It replaces an
+// earlier phase. On any other schedule it is an error.
+func (s Schedule) Phase(d time.Duration) Schedule {
+	if s.fault() != nil {
+		return s
+	}
+	r, ok := s.c.rule.(everyRule)
+	if !ok {
+		return broken(s.c.text, errors.New("only Every has a phase; write the minute and second into the spec"))
+	}
+	return newEvery(time.Duration(r.step)*time.Second, d)
+}
+
+// Err is what is wrong with the schedule, or nil. The zero Schedule is wrong.
+func (s Schedule) Err() error { return prefix(s.fault()) }
+
+// fault is Err without the package prefix.
+func (s Schedule) fault() error {
+	if s.c == nil {
+		return errNone
+	}
+	return s.c.err
+}
+
+// String is the schedule's text, which ParseSchedule reads back, save for a
+// Custom. It is "" for the zero value, and the text as given for a wrong one.
+func (s Schedule) String() string {
+	if s.c == nil {
+		return ""
+	}
+	return s.c.text
+}
+
+// Next returns the first due strictly after the given instant, UTC and whole
+// seconds; false means never, which is also the answer of a wrong schedule.
+func (s Schedule) Next(after time.Time) (time.Time, bool) {
+	if s.fault() != nil {
+		return time.Time{}, false
+	}
+	sec, ok := s.c.next(after.Unix())
+	if !ok {
+		return time.Time{}, false
+	}
+	return time.Unix(sec, 0).UTC(), true
+}
+
+// next holds every rule to its promise: later than after, and within the years
+// that can be written.
+func (c *compiled) next(after int64) (int64, bool) {
+	if after >= maxUnix {
+		return 0, false
+	}
+	after = max(after, minUnix-1)
+	sec, ok := c.rule.next(after)
+	return sec, ok && sec > after && sec <= maxUnix
+}
+
+// All yields the dues in (from, to], ascending.
+func (s Schedule) All(from, to time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for due, ok := s.Next(from); ok && !due.After(to) && yield(due); {
+			due, ok = s.Next(due)
+		}
+	}
+}
+
+// Count is the number of dues in (from, to]. For an Every it costs the same for
+// any span; for others one Next per due.
+func (s Schedule) Count(from, to time.Time) int64 {
+	if s.fault() == nil {
+		if r, ok := s.c.rule.(everyRule); ok {
+			return r.count(from.Unix(), to.Unix())
+		}
+	}
+	var n int64
+	for range s.All(from, to) {
+		n++
+	}
+	return n
+}
+
+// broken is a schedule that carries what is wrong with it. The text may be
+// anybody's input, so the message shows no more than its beginning.
+func broken(text string, err error) Schedule {
+	shown := text
+	if len(shown) > 80 {
+		shown = strings.ToValidUTF8(shown[:80], "") + "…"
+	}
+	return Schedule{&compiled{text: text, err: fmt.Errorf("schedule %q: %w", shown, err)}}
+}

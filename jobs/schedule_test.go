@@ -1,0 +1,298 @@
+package jobs
+
+import (
+	"encoding/json"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestScheduleText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ in, want string }{
+		{"0 2 * * *", "0 2 * * *"},
+		{"0\t2   * *  *", "0 2 * * *"},
+		{"30 0 2 * * *", "30 0 2 * * *"},
+		{"CRON_TZ=Europe/Berlin  0 2 * * *", "TZ=Europe/Berlin 0 2 * * *"},
+		{"TZ=UTC @daily", "TZ=UTC @daily"},
+		{"@hourly", "@hourly"},
+		{"@every 90m", "@every 1h30m"},
+		{"@every 1h30m phase 10m", "@every 1h30m phase 10m"},
+		{"@every 1h phase -10m", "@every 1h phase 50m"},
+		{"@every 1h phase 2h", "@every 1h"},
+		{"TZ=Asia/Tokyo @every 45s", "@every 45s"},
+		{"@every 100h0m5s", "@every 100h0m5s"},
+		{"@at 2026-10-01T04:00:00Z", "@at 2026-10-01T04:00:00Z"},
+		{"@at 2026-10-02T00:00:00+02:00,2026-10-01T04:00:00Z,2026-10-01T04:00:00Z", "@at 2026-10-01T04:00:00Z,2026-10-01T22:00:00Z"},
+	} {
+		s, err := ParseSchedule(c.in)
+		if err != nil || s.String() != c.want {
+			t.Errorf("%q: %q, %v; want %q", c.in, s, err, c.want)
+			continue
+		}
+		again, err := ParseSchedule(s.String())
+		if err != nil || again != s {
+			t.Errorf("%q does not come back from its text: %v", c.in, err)
+		}
+	}
+}
+
+func TestScheduleRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		s    Schedule
+		says string
+	}{
+		{Schedule{}, "set Schedule"},
+		{parse(""), "five fields"},
+		{parse("garbage"), "five, such as"},
+		{parse("TZ="), "name one, such as UTC"},
+		{parse("TZ=0"), "IANA name"},
+		{parse("TZ=UTC"), "five fields"},
+		{parse("TZ=Mars/Olympus 0 2 * * *"), "IANA name"},
+		{parse("TZ=Local 0 2 * * *"), "another clock on each host"},
+		{parse("@every -24h"), "at least 1s"},
+		{parse("@every 1500ms"), "whole seconds"},
+		{parse("@every 1h phase 10"), "write it as"},
+		{parse("@every 1h offset 10m"), "write @every"},
+		{parse("@every"), "write @every"},
+		{parse("0 0 30 2 *"), "never fires"},
+		{parse("*/60 * * * *"), "use @every"},
+		{parse("@at"), "2026-10-01T04:00:00Z"},
+		{parse("@at tomorrow"), "2026-10-01T04:00:00Z"},
+		{parse("@at 2026-10-01T04:00:00.5Z"), "truncate"},
+		{parse("@custom holidays"), "jobs.Custom"},
+		{parse("@reboot"), "five fields"},
+		{parse(strings.Repeat("1,", maxText)), "too long"},
+		{Cron(strings.Repeat("1,", maxText)), "too long"},
+		{Every(0), "at least 1s"},
+		{Every(time.Hour).Phase(time.Millisecond), "whole seconds"},
+		{Cron("@daily").Phase(time.Minute), "only Every"},
+		{Cron("@daily").In("Europe/Atlantis"), "IANA name"},
+		{Every(time.Hour).In(""), "name one"},
+		{At(), "give 1 to 1000"},
+		{At(make([]time.Time, maxTimes+1)...), "give 1 to 1000"},
+		{At(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)), "years 1 to 9999"},
+		{Custom("holidays", nil), "nil function"},
+		{Custom("holi days", func(t time.Time) time.Time { return t }), "not allowed"},
+	} {
+		err := c.s.Err()
+		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "jobs: ") {
+			t.Errorf("%.40q: %v; want it to say %q", c.s.String(), err, c.says)
+		}
+		if len(c.s.String()) < 100 && err != nil && len(err.Error()) > 400 {
+			t.Errorf("%.40q: %d bytes of error", c.s.String(), len(err.Error()))
+		}
+		if _, ok := c.s.Next(due); ok || c.s.Count(due, due.AddDate(1, 0, 0)) != 0 {
+			t.Errorf("%.40q: has a due", c.s.String())
+		}
+		if again := c.s.In("UTC").Phase(0).Err(); again == nil || again.Error() != err.Error() {
+			t.Errorf("%.40q: In and Phase hide the first mistake: %v", c.s.String(), again)
+		}
+	}
+}
+
+func TestScheduleJSON(t *testing.T) {
+	t.Parallel()
+	type config struct{ S Schedule }
+	in := config{Cron("0 2 * * *").In("Europe/Berlin")}
+	b, err := json.Marshal(in)
+	if err != nil || string(b) != `{"S":"TZ=Europe/Berlin 0 2 * * *"}` {
+		t.Fatalf("%s, %v", b, err)
+	}
+	out := config{Every(time.Hour)}
+	if err := json.Unmarshal([]byte(`{"S":"nonsense"}`), &out); err == nil || out.S != Every(time.Hour) {
+		t.Fatalf("a wrong text: %v, and %v is left", err, out.S)
+	}
+	if err := json.Unmarshal(b, &out); err != nil || out != in {
+		t.Fatalf("%v, %v", out, err)
+	}
+	if b, err := json.Marshal(config{}); err == nil {
+		t.Fatalf("the zero Schedule became %s", b)
+	}
+}
+
+func TestEveryCountsFromTheEpoch(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		s           Schedule
+		after, want string
+	}{
+		{Every(time.Hour), "2026-10-01T04:00:00Z", "2026-10-01T05:00:00Z"},
+		{Every(time.Hour), "2026-10-01T04:59:59.999999999Z", "2026-10-01T05:00:00Z"},
+		{Every(time.Hour).Phase(10 * time.Minute), "2026-10-01T04:00:00Z", "2026-10-01T04:10:00Z"},
+		{Every(time.Hour).Phase(10 * time.Minute).Phase(-time.Second), "2026-10-01T04:00:00Z", "2026-10-01T04:59:59Z"},
+		{Every(7 * time.Second), "1969-12-31T23:59:52.5Z", "1969-12-31T23:59:53Z"},
+		{Every(7 * time.Second), "1969-12-31T23:59:53Z", "1970-01-01T00:00:00Z"},
+		{Every(time.Hour).In("America/New_York"), "2026-10-01T04:00:00Z", "2026-10-01T05:00:00Z"},
+	} {
+		after, _ := time.Parse(time.RFC3339, c.after)
+		got, ok := c.s.Next(after)
+		if !ok || got.Format(time.RFC3339) != c.want {
+			t.Errorf("%v after %s: %v, want %s", c.s, c.after, got, c.want)
+		}
+	}
+}
+
+func TestCountAgreesWithAll(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		step := rapid.Int64Range(1, 5000).Draw(t, "step")
+		phase := rapid.Int64Range(-9000, 9000).Draw(t, "phase")
+		s := Every(time.Duration(step) * time.Second).Phase(time.Duration(phase) * time.Second)
+		middle := rapid.SampledFrom([]int64{0, 1_790_000_000, minUnix, maxUnix}).Draw(t, "middle")
+		from := time.Unix(middle+rapid.Int64Range(-9000, 9000).Draw(t, "from"), rapid.Int64Range(0, 1).Draw(t, "ns"))
+		to := from.Add(time.Duration(rapid.Int64Range(-5000, 20000).Draw(t, "span")) * time.Second)
+		dues := slices.Collect(s.All(from, to))
+		if got := s.Count(from, to); got != int64(len(dues)) {
+			t.Fatalf("%v (%v, %v]: %d, but All gives %d", s, from, to, got, len(dues))
+		}
+		for _, d := range dues {
+			if !d.After(from) || d.After(to) || ((d.Unix()-phase)%step+step)%step != 0 {
+				t.Fatalf("%v (%v, %v]: %v", s, from, to, d)
+			}
+		}
+	})
+	if n := Cron("0 2 * * *").Count(due, due.AddDate(0, 0, 7)); n != 7 {
+		t.Errorf("%d nights in a week", n)
+	}
+}
+
+func TestAt(t *testing.T) {
+	t.Parallel()
+	s := At(due.Add(time.Hour), due, due)
+	got := slices.Collect(s.All(due.Add(-time.Second), due.AddDate(9, 0, 0)))
+	if want := []time.Time{due, due.Add(time.Hour)}; !slices.Equal(got, want) {
+		t.Fatalf("%v", got)
+	}
+	if next, ok := s.Next(due.Add(time.Hour)); ok {
+		t.Fatalf("%v after the last", next)
+	}
+}
+
+func TestCustom(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		next func(time.Time) time.Time
+		want time.Time
+	}{
+		{"hour", func(t time.Time) time.Time { return t.Add(time.Hour) }, due.Add(time.Hour)},
+		{"fraction", func(t time.Time) time.Time { return t.Add(time.Nanosecond) }, due.Add(time.Second)},
+		{"zone", func(t time.Time) time.Time { return t.Add(time.Hour).In(time.FixedZone("", 3600)) }, due.Add(time.Hour)},
+		{"never", func(time.Time) time.Time { return time.Time{} }, time.Time{}},
+		{"standing", func(t time.Time) time.Time { return t }, time.Time{}},
+		{"backwards", func(t time.Time) time.Time { return t.Add(-time.Hour) }, time.Time{}},
+	} {
+		s := Custom(c.name, c.next)
+		got, ok := s.Next(due)
+		if ok == c.want.IsZero() || ok && got != c.want {
+			t.Errorf("%s: %v, %t, want %v", c.name, got, ok, c.want)
+		}
+		if b, err := s.MarshalText(); err != nil || string(b) != "@custom "+c.name {
+			t.Errorf("%s: %s, %v", c.name, b, err)
+		}
+	}
+}
+
+func TestInternedFormsAreShared(t *testing.T) {
+	t.Parallel()
+	a, b := Cron("TZ=Asia/Tokyo 1 2 3 4 *"), Cron("1  2 3 4 *").In("Asia/Tokyo")
+	if a != b {
+		t.Fatal("one text, two compiled forms")
+	}
+	if a == Cron("TZ=Asia/Seoul 1 2 3 4 *") {
+		t.Fatal("two zones share one form")
+	}
+}
+
+// Texts that come and go leave nothing behind.
+func TestInternedFormsAreForgotten(t *testing.T) {
+	const text = "@every 271h3m5s"
+	held := func() bool {
+		interned.mu.Lock()
+		defer interned.mu.Unlock()
+		_, ok := interned.byText[text]
+		return ok
+	}
+	s, _ := ParseSchedule(text)
+	runtime.GC()
+	if !held() {
+		t.Fatal("forgotten while in use")
+	}
+	runtime.KeepAlive(s)
+	s = Schedule{}
+	for range 1000 {
+		runtime.GC() // its clean-up runs some time after a collection
+		if !held() {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Fatal("never forgotten")
+}
+
+func FuzzParseSchedule(f *testing.F) {
+	for _, text := range []string{
+		"0 2 * * 1-5", "TZ=Europe/Berlin 0 2 * * *", "@every 1h30m phase 10m", "@at 2026-10-01T04:00:00Z", "@daily",
+		"TZ=", "TZ=TZ=TZ=", "CRON_TZ=UTC@daily", "@custom x", "0 0 30 2 *", "59 59 23 31 12 6", "TZ=Pacific/Apia 0 8 31 * *",
+		"@every -24h", "1,,2 * * * *", "*-5 * * * *", "@every 2562047h47m16s phase 1s", "@at 9999-12-31T23:59:59Z",
+	} {
+		f.Add(text, int64(1_324_000_000))
+	}
+	f.Fuzz(func(t *testing.T, text string, after int64) {
+		s, err := ParseSchedule(text)
+		if (err == nil) != (s.Err() == nil) {
+			t.Fatalf("%q: %v, but Err %v", text, err, s.Err())
+		}
+		if err != nil {
+			return
+		}
+		again, err := ParseSchedule(s.String())
+		if err != nil || again != s {
+			t.Fatalf("%q: text %q does not come back: %v", text, s, err)
+		}
+		at := time.Unix(after, 0)
+		for range 3 {
+			next, ok := s.Next(at)
+			if ok && !next.After(at) {
+				t.Fatalf("%q after %v: %v", text, at, next)
+			}
+			at = next
+		}
+	})
+}
+
+func BenchmarkNext(b *testing.B) {
+	for _, text := range []string{
+		"* * * * *", "*/5 * * * *", "0 * * * *", "0 0 * * *", "30 9 * * 1-5", "0 0 29 2 *",
+		"TZ=Europe/Berlin 0 2 * * *", "TZ=America/New_York 30 9 * * 1-5", "@every 1m",
+	} {
+		s, err := ParseSchedule(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(text, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, ok := s.Next(due); !ok {
+					b.Fatal("never")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkParseSchedule(b *testing.B) {
+	keep := Cron("TZ=Europe/Berlin 0 2 * * *")
+	b.ReportAllocs()
+	for b.Loop() {
+		if s, err := ParseSchedule("TZ=Europe/Berlin 0 2 * * *"); err != nil || s != keep {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package membership
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+const (
+	bootBytes = 8
+
+	firstWait    = 2 * time.Second        // Join's wait for a seed
+	announceWait = 700 * time.Millisecond // until gossip has sent an announcement; 0.54 s were seen with 50 members
+	leaveStep    = 400 * time.Millisecond // of Close: to tell, and to leave
+	closeMost    = 2 * time.Second        // of Close in all: more than announceWait + 2 leaveStep
+)
+
+// Cluster is this process's membership in a gossiping cluster. Make one with Join and end it with Close. Its
+// methods may be called from any goroutine.
+type Cluster struct {
+	name, boot, addr string
+
+	view   *view
+	gossip *memberlist.Memberlist
+	caller *caller
+
+	cancel  context.CancelFunc // ends calling and announcing
+	working sync.WaitGroup     // the goroutines of calling and announcing
+	quit    context.CancelFunc // ends the rest, once memberlist is down
+	resting sync.WaitGroup     // the goroutines of view and log
+	tell    chan struct{}      // capacity 1: there are waiters
+	closing sync.Once
+	err     error // of Close
+
+	mu      sync.Mutex
+	waiters []chan<- struct{} // Announce calls to wake when gossip has sent; capacity 1 each
+	closed  bool
+}
+
+// Join listens, calls the seeds and returns the membership; until the first Announce this replica is joining and
+// owns nothing. It waits for the first seed that answers, until all have failed, for 2 s, or for ctx's deadline,
+// whichever comes first. Seeds that cannot be reached are not an error: Join logs what it waits for, and the
+// cluster goes on calling them every 10 to 13 s. ctx does not bound the cluster's life, but cancelled before the
+// return it ends the attempt.
+//
+// The errors are a bad configuration (all of it, joined), a Bind that cannot be listened on, and ctx's.
+func Join(ctx context.Context, c Config) (*Cluster, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	at, err := c.resolve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return join(ctx, c, func(life context.Context, l *log.Logger) (memberlist.NodeAwareTransport, error) {
+		t, err := listen(life, at, l)
+		if err != nil {
+			return nil, fmt.Errorf("membership: bind %q: %w; choose another port in Config.Bind (0 takes a free one), "+
+				"or stop what uses it", c.Bind, err)
+		}
+		return t, nil
+	})
+}
+
+// opener opens the transport; life ends when the cluster has been left.
+type opener func(life context.Context, l *log.Logger) (memberlist.NodeAwareTransport, error)
+
+// join starts everything on the transport that open returns.
+func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
+	life, quit := context.WithCancel(context.WithoutCancel(ctx))
+	p := newPump(c.Logger)
+	boot := newBoot()
+	v := newView(meta{name: c.Name, boot: boot, born: time.Now().UnixNano(), version: c.Version}, c.Logger, p)
+	g, addr, err := start(life, c, v, open)
+	if err != nil {
+		quit()
+		return nil, err
+	}
+	working, cancel := context.WithCancel(life)
+	cl := &Cluster{name: c.Name, boot: boot, addr: addr, view: v, gossip: g, caller: newCaller(c, addr, v, g),
+		cancel: cancel, quit: quit, tell: make(chan struct{}, 1)}
+	cl.resting.Go(func() { p.run(life) })
+	cl.resting.Go(func() { v.run(life) })
+	cl.working.Go(func() { cl.announceLoop(working) })
+	cl.working.Go(func() { cl.caller.run(working) })
+
+	wait, stop := context.WithTimeout(ctx, firstWait)
+	defer stop()
+	select {
+	case <-cl.caller.first:
+	case <-wait.Done():
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, errors.Join(fmt.Errorf("membership: join: %w", ctx.Err()), cl.Close())
+	}
+	return cl, nil
+}
+
+// start begins to gossip, and returns the address that the others use.
+func start(life context.Context, c Config, v *view, open opener) (*memberlist.Memberlist, string, error) {
+	l := log.New(v.pump, "", 0)
+	t, err := open(life, l)
+	if err != nil {
+		return nil, "", err
+	}
+	ip, port, err := t.FinalAdvertiseAddr("", 0)
+	if err != nil {
+		return nil, "", errors.Join(fmt.Errorf("membership: no address to tell the others: %w; set Config.Advertise", err), t.Shutdown())
+	}
+	addr := net.JoinHostPort(ip.String(), strconv.Itoa(port))
+	v.update(func(p *peer) { p.addr = addr })
+
+	s := c.Profile.settings()
+	s.Name = v.node
+	s.Label = "belfry/" + c.Namespace
+	s.Transport = t
+	s.Delegate, s.Events = v, v
+	s.Logger = l
+	if len(c.Secrets) == 1 {
+		s.SecretKey = slices.Clone(c.Secrets[0])
+	}
+	g, err := memberlist.Create(s)
+	if err != nil {
+		return nil, "", errors.Join(fmt.Errorf("membership: start gossip: %w", err), t.Shutdown())
+	}
+	return g, addr, nil
+}
+
+// newBoot returns a random boot id.
+func newBoot() string {
+	b := make([]byte, bootBytes)
+	_, _ = rand.Read(b) // never fails, by its documentation
+	return hex.EncodeToString(b)
+}
+
+// Self returns this replica's name.
+func (c *Cluster) Self() string { return c.name }
+
+// Boot returns this process's boot id: 16 hexadecimal digits, new at each Join.
+func (c *Cluster) Boot() string { return c.boot }
+
+// Addr returns the host:port at which others reach this replica's gossip, as one would write it into Seeds.
+func (c *Cluster) Addr() string { return c.addr }
+
+// Watch returns the sorted names of all that own keys now, and a channel that is closed when they have changed; an
+// event is seen here up to 0.2 s after it came in, together with those around it. The owners are final: whoever
+// serves, with the layout that most hold, the newest boot of each name. If none serves, the unfit own, then the
+// draining, so that the list is empty only while all are joining, or where this replica was superseded by a newer
+// boot of its name and nobody else is there: then it must own nothing, and finds its own name in no list.
+//
+// The slice is the caller's. After Close the list stays as it was, and the channel open.
+func (c *Cluster) Watch() (owners []string, changed <-chan struct{}) {
+	s := c.view.snapshot()
+	return slices.Clone(s.owners), s.changed
+}
+
+// Members returns all live processes as this replica sees them, itself included, sorted by name. One that was
+// overruled (a newer boot has its name; most members hold another layout) is shown unfit, with the reason.
+func (c *Cluster) Members() []Member {
+	return slices.Clone(c.view.snapshot().members)
+}
+
+// Reason returns why this replica owns nothing, as Members shows it: what it announced, or what overruled it. Empty
+// while it serves.
+func (c *Cluster) Reason() string {
+	for _, m := range c.view.snapshot().members {
+		if m.Boot == c.boot && m.State != Serving {
+			return m.Reason
+		}
+	}
+	return ""
+}
+
+// Facts returns what the other live members announced, by name; of two processes with one name, the newest's. The
+// maps are the caller's.
+func (c *Cluster) Facts() map[string]map[string]string {
+	facts := maps.Clone(c.view.snapshot().facts)
+	for name, f := range facts {
+		facts[name] = maps.Clone(f)
+	}
+	return facts
+}
+
+// Announce tells all members what this replica is: serving, draining or unfit; the layout of its ring, at most 64
+// bytes; a reason for people, shortened to 128 bytes; and facts, at most 8, with 160 bytes for all (keys, values and
+// 4 bytes for each). It replaces all that was announced before, takes effect in this replica's own view at once,
+// and waits until gossip has sent it to some members, until ctx ends or for 0.7 s. It may still not have reached all
+// when it returns, and goes on spreading when ctx has ended.
+//
+// The errors are a bad argument, a closed cluster, and ctx's.
+func (c *Cluster) Announce(ctx context.Context, state, layout, reason string, facts map[string]string) error {
+	st, err := announced(state)
+	if err != nil {
+		return err
+	}
+	said := c.view.identity()
+	said.state, said.layout, said.reason, said.facts = st, layout, clip(reason), maps.Clone(facts)
+	if err := said.check(); err != nil {
+		return fmt.Errorf("membership: announce: %w", err)
+	}
+	sent := make(chan struct{}, 1)
+	if err := c.say(said, sent); err != nil {
+		return err
+	}
+	select {
+	case <-sent:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("membership: announce %s: %w", state, ctx.Err())
+	}
+}
+
+// say puts an announcement into the own view and hands it to the loop that owns sending.
+func (c *Cluster) say(said meta, sent chan<- struct{}) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return errors.New("membership: announce: the cluster is closed")
+	}
+	c.view.update(func(p *peer) { p.meta = said })
+	c.waiters = append(c.waiters, sent)
+	select {
+	case c.tell <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// announceLoop sends announcements one after the other, so that a later one never loses to an earlier; those that
+// pile up while one is sent go as the last of them. It ends with ctx, and wakes all that wait.
+func (c *Cluster) announceLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			c.wake()
+			return
+		case <-c.tell:
+		}
+		c.mu.Lock()
+		now := c.waiters
+		c.waiters = nil
+		c.mu.Unlock()
+		// The only error is that sending takes longer than announceWait; memberlist goes on with it.
+		_ = c.gossip.UpdateNode(announceWait)
+		for _, w := range now {
+			w <- struct{}{}
+		}
+	}
+}
+
+// wake ends all waits.
+func (c *Cluster) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.waiters {
+		w <- struct{}{}
+	}
+	c.waiters = nil
+}
+
+// Close leaves: it tells the others (draining, unless that was announced), leaves the gossip, closes all sockets and
+// waits for its goroutines. It blocks for at most 2 s. Further calls do nothing and return the first one's result.
+func (c *Cluster) Close() error {
+	c.closing.Do(func() { c.err = c.close() })
+	return c.err
+}
+
+func (c *Cluster) close() error {
+	over := time.NewTimer(closeMost)
+	defer over.Stop()
+	done := make(chan error, 1)
+	go func() { done <- c.leave() }()
+	select {
+	case err := <-done:
+		return err
+	case <-over.C:
+		return errors.New("membership: close: still leaving after 2 s; going on in the background")
+	}
+}
+
+// leave takes everything down in order: nobody announces or calls any more, the others hear it, the sockets close.
+func (c *Cluster) leave() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel()
+	c.working.Wait()
+
+	said := c.view.identity()
+	if said.state != Draining {
+		said.state, said.reason = Draining, "closed"
+		c.view.update(func(p *peer) { p.meta = said })
+		_ = c.gossip.UpdateNode(leaveStep) // unheard, the others find out by themselves
+	}
+	_ = c.gossip.Leave(leaveStep) // the same
+	err := c.gossip.Shutdown()
+	c.quit()
+	c.caller.wait()
+	c.resting.Wait()
+	if err != nil {
+		return fmt.Errorf("membership: close: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// Profile is a tuning set of the gossip: how soon a crash is seen, against how much it costs.
+type Profile int
+
+const (
+	// Fast sees a crash in about 1.2 s, for about 4 ms of CPU and 400 bytes a second. The default. It wants hosts
+	// without CPU limits below one core.
+	Fast Profile = iota
+	// LAN is memberlist's profile for one data centre: a crash is seen in 5-7 s, for 1 ms and 80 bytes a second.
+	LAN
+	// WAN is memberlist's profile for links with long round trips: a crash is seen in 35-60 s.
+	WAN
+)
+
+// Bounds. Together they keep the encoded meta below memberlist's 512 bytes (see meta.go).
+const (
+	maxName    = 64
+	maxVersion = 32
+	maxSeeds   = 64
+)
+
+// Config is how a replica joins. Namespace is required; everything else has a default.
+type Config struct {
+	// Name is the replica's stable name, its identity in the ring: 1 to 64 of letters, digits, dot, underscore and
+	// hyphen. Two live replicas must not share one; of two, the one that started last owns. Default: the host name.
+	Name string
+	// Namespace names the cluster: 1 to 64 of letters, digits, dot, underscore and hyphen. Replicas of different
+	// namespaces never become members of one cluster, even if they call each other. Required.
+	Namespace string
+	// Bind is the host:port to listen on, UDP and TCP; port 0 takes a free one. An address other than loopback
+	// needs a key in Secrets. Default: 127.0.0.1:0.
+	Bind string
+	// Advertise is the host:port at which the others reach this replica; without a port, the bound one. Default:
+	// the bound address, or the host's private address where Bind is 0.0.0.0.
+	Advertise string
+	// Seeds are addresses (host:port) of replicas to call, at most 64. Names are resolved anew at each call, to all
+	// their addresses. It does no harm to list oneself. None: this replica waits to be called.
+	Seeds []string
+	// Secrets holds the gossip key: 16, 24 or 32 bytes (AES-128, -192, -256), the same on all replicas. At most
+	// one. None: gossip is neither encrypted nor authenticated, which only a loopback Bind may do.
+	Secrets [][]byte
+	// Profile is the tuning set. Default: Fast.
+	Profile Profile
+	// Version of the program, shown in Members: at most 32 bytes. Default: none.
+	Version string
+	// Logger gets membership changes, and memberlist's own complaints at a bounded rate. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+var word = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// withDefaults returns a copy with the defaults filled in.
+func (c Config) withDefaults() Config {
+	if c.Name == "" {
+		c.Name, _ = os.Hostname() // an empty one is refused by validate
+	}
+	if c.Bind == "" {
+		c.Bind = "127.0.0.1:0"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	c.Logger = c.Logger.With("replica", c.Name)
+	return c
+}
+
+// validate returns everything that is wrong with the configuration. It touches neither network nor disk.
+func (c Config) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("membership: "+format, args...))
+	}
+	if c.Namespace == "" {
+		bad(`Namespace is empty; set Config.Namespace to the cluster's name, such as "billing"`)
+	} else if !word.MatchString(c.Namespace) {
+		bad("namespace %q: use 1 to 64 of A-Z a-z 0-9 . _ -", c.Namespace)
+	}
+	if !word.MatchString(c.Name) {
+		bad("name %q: use 1 to %d of A-Z a-z 0-9 . _ -; set Config.Name if the host name is not like that", c.Name, maxName)
+	}
+	if len(c.Version) > maxVersion {
+		bad("version %q: %d bytes; at most %d fit into gossip", c.Version, len(c.Version), maxVersion)
+	}
+	if c.Profile < Fast || c.Profile > WAN {
+		bad("profile %d is unknown; use Fast, LAN or WAN", c.Profile)
+	}
+	switch {
+	case len(c.Secrets) > 1:
+		bad("%d secrets; give one key (more than one needs rotation, which this version does not have)", len(c.Secrets))
+	case len(c.Secrets) == 1:
+		if err := memberlist.ValidateKey(c.Secrets[0]); err != nil {
+			bad("secret of %d bytes; use 16, 24 or 32 random bytes, the same on all replicas", len(c.Secrets[0]))
+		}
+	}
+	if len(c.Seeds) > maxSeeds {
+		bad("%d seeds; give at most %d, or one DNS name that resolves to all", len(c.Seeds), maxSeeds)
+	}
+	for _, s := range c.Seeds {
+		if err := hostPort(s); err != nil {
+			bad("seed %q: %w; write host:port", s, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// hostPort reports what keeps s from being an address that can be called.
+func hostPort(s string) error {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return err
+	}
+	if host == "" {
+		return errors.New("no host")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return errors.New("port must be 1 to 65535")
+	}
+	return nil
+}
+
+// endpoint is where a replica listens, and what it tells the others.
+type endpoint struct {
+	bind      *net.TCPAddr
+	advertise *net.TCPAddr // nil: what is bound
+}
+
+// resolve looks up Bind and Advertise, and refuses an open door.
+func (c Config) resolve(ctx context.Context) (endpoint, error) {
+	bind, err := lookup(ctx, c.Bind)
+	if err != nil {
+		return endpoint{}, fmt.Errorf("membership: bind %q: %w; write host:port of this host", c.Bind, err)
+	}
+	if !bind.IP.IsLoopback() && len(c.Secrets) == 0 {
+		return endpoint{}, fmt.Errorf("membership: bind %q: not a loopback address, and gossip has no key; "+
+			"set Config.Secrets to 16, 24 or 32 random bytes shared by all replicas, or bind to 127.0.0.1", c.Bind)
+	}
+	if c.Advertise == "" {
+		if bind.IP.Equal(net.IPv6unspecified) {
+			return endpoint{}, fmt.Errorf("membership: bind %q: no address to tell the others; set Config.Advertise", c.Bind)
+		}
+		return endpoint{bind: bind}, nil
+	}
+	where := c.Advertise
+	if _, _, err := net.SplitHostPort(where); err != nil {
+		where = net.JoinHostPort(where, "0")
+	}
+	adv, err := lookup(ctx, where)
+	if err == nil && adv.IP.IsUnspecified() {
+		err = errors.New("nobody can call an unspecified address")
+	}
+	if err != nil {
+		return endpoint{}, fmt.Errorf("membership: advertise %q: %w; write the host:port at which the others reach this replica", c.Advertise, err)
+	}
+	return endpoint{bind: bind, advertise: adv}, nil
+}
+
+// lookup resolves host:port to one address; an empty host is all IPv4 interfaces.
+func lookup(ctx context.Context, addr string) (*net.TCPAddr, error) {
+	host, sport, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(sport, 10, 16)
+	if err != nil {
+		return nil, errors.New("port must be 0 to 65535")
+	}
+	if host == "" {
+		return &net.TCPAddr{IP: net.IPv4zero, Port: int(port)}, nil
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	ip := ips[0].Unmap()
+	return &net.TCPAddr{IP: ip.AsSlice(), Port: int(port), Zone: ip.Zone()}, nil
+}
+
+// settings returns memberlist's configuration of a profile. Fast was measured: lowering the intervals alone loses
+// updates in larger clusters, so it retransmits more often than LAN. Compression is off in all: the messages are
+// below 200 bytes, and it made nearly all of gossip's garbage.
+func (p Profile) settings() *memberlist.Config {
+	m := memberlist.DefaultLANConfig()
+	switch p {
+	case Fast:
+		m.ProbeInterval = 200 * time.Millisecond
+		m.ProbeTimeout = 100 * time.Millisecond
+		m.SuspicionMult = 3
+		m.SuspicionMaxTimeoutMult = 2
+		m.GossipInterval = 50 * time.Millisecond
+		m.RetransmitMult = 8
+	case WAN:
+		m = memberlist.DefaultWANConfig()
+	}
+	m.EnableCompression = false
+	return m
+}

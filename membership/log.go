@@ -1,0 +1,84 @@
+package membership
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// A hostile or misconfigured neighbour makes memberlist complain at each packet. At most logBurst lines go through
+// in each logWindow; what was left out is counted.
+const (
+	logBurst  = 10
+	logWindow = time.Minute
+)
+
+// pump carries memberlist's log lines to slog. memberlist logs with its locks held, and a log handler may block,
+// so Write only queues.
+type pump struct {
+	logger  *slog.Logger
+	lines   chan line    // capacity logBurst; what does not fit is dropped and counted
+	dropped atomic.Int64 // since the last line that went through
+}
+
+type line struct {
+	level slog.Level
+	text  string
+}
+
+func newPump(l *slog.Logger) *pump {
+	return &pump{logger: l, lines: make(chan line, logBurst)}
+}
+
+// Write takes one line in memberlist's form, "[WARN] memberlist: text".
+func (p *pump) Write(b []byte) (int, error) {
+	level, text, ok := bytes.Cut(bytes.TrimSpace(b), []byte("] "))
+	if !ok {
+		level, text = nil, level
+	}
+	text = bytes.TrimPrefix(text, []byte("memberlist: "))
+	switch string(level) {
+	case "[DEBUG": // a line for each connection: noise
+	case "[INFO":
+		p.add(slog.LevelDebug, string(text))
+	default:
+		p.add(slog.LevelWarn, string(text))
+	}
+	return len(b), nil
+}
+
+// add queues a line; it never blocks.
+func (p *pump) add(level slog.Level, text string) {
+	select {
+	case p.lines <- line{level, text}:
+	default:
+		p.dropped.Add(1)
+	}
+}
+
+// run logs what is queued until ctx ends.
+func (p *pump) run(ctx context.Context) {
+	var begun time.Time
+	n := 0
+	for {
+		var l line
+		select {
+		case <-ctx.Done():
+			return
+		case l = <-p.lines:
+		}
+		if !p.logger.Enabled(ctx, l.level) {
+			continue
+		}
+		if now := time.Now(); now.Sub(begun) >= logWindow {
+			begun, n = now, 0
+		}
+		if n++; n > logBurst {
+			p.dropped.Add(1)
+			continue
+		}
+		p.logger.Log(ctx, l.level, "gossip", "text", l.text, "dropped", p.dropped.Swap(0))
+	}
+}

@@ -1,0 +1,154 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
+	"github.com/belfry-go/belfry/ring"
+)
+
+// Members is what a scheduler needs to know of its cluster; membership.Cluster
+// and membership.Static are ones. It has only built-in types, so that neither
+// package imports the other. All methods are safe for concurrent use.
+type Members interface {
+	// Self is this replica's human name.
+	Self() string
+
+	// Watch returns the sorted names of the members that own keys now, and a
+	// channel that is closed once a newer list exists.
+	Watch() (owners []string, changed <-chan struct{})
+
+	// Announce tells the others this replica's state (serving, draining or
+	// unfit), its ring layout, a reason for people, and facts for the others' schedulers.
+	Announce(ctx context.Context, state, layout, reason string, facts map[string]string) error
+
+	// Facts returns what the others announced, by member name.
+	Facts() map[string]map[string]string
+}
+
+// Middleware wraps every handler, the first one outermost.
+type Middleware = func(jobs.Handler) jobs.Handler
+
+// Config says how a replica runs. The zero Config is one replica alone with a
+// store in memory. Zero means the default; New refuses what makes no sense and
+// names every problem at once.
+type Config struct {
+	// Namespace separates services that share a store, and is part of every
+	// run's identity: [A-Za-z0-9._-]{1,64}. Required with a Store or Members;
+	// default "local" without both. All replicas of a service use the same.
+	Namespace string
+
+	// Members says who is alive. Nil: this replica is alone, and logs that it is.
+	Members Members
+
+	// Store decides who wins; all replicas share it. Nil with Members: only
+	// efficiency jobs can be added. Nil without Members: a store in memory,
+	// which forgets all at exit. It stays the caller's to close, after Run.
+	Store idempotency.Store
+
+	// Ring is the layout of ownership, equal on all replicas. Nil: the default.
+	Ring *ring.Options
+
+	// Concurrency is how many handlers run at once on this replica. More runs a
+	// backlog down faster and claims in larger batches. Default 4 x GOMAXPROCS.
+	Concurrency int
+
+	// Lease is how long a silent replica's runs stay its own: the bound on how
+	// late a crash is noticed by the store. It is renewed five times in that time, and a call of
+	// the store may take Lease/5. Shorter fails over faster and tolerates less of a slow store. Default 10 s, at least 1 s.
+	Lease time.Duration
+
+	// Grace is how long each ring successor waits for those before it to move
+	// what they own. Default 1 s.
+	Grace time.Duration
+
+	// Sweep is how often a replica looks for what was left lying. Default 1 s.
+	Sweep time.Duration
+
+	// Drain is how long Run waits for running handlers once its context ended;
+	// then they are cancelled and what returns is released. Default 25 s, <0: not at all.
+	Drain time.Duration
+
+	// MissedAfter is how late a due may be opened and still always run. Of
+	// older ones only the latest runs, the others are recorded as missed. Default 1 min.
+	MissedAfter time.Duration
+
+	// Horizon is how old a due may be and still be claimed for the first time. Default 24 h.
+	Horizon time.Duration
+
+	// Retention is how long ended runs are kept; above Horizon. Default 7 days.
+	Retention time.Duration
+
+	// Logger gets what an operator acts on at Info and above, each run at
+	// Debug. Nil: slog.Default().
+	Logger *slog.Logger
+
+	// Hooks observe. They run beside the scheduler and never delay it.
+	Hooks []Hooks
+
+	// Middleware wraps every handler.
+	Middleware []Middleware
+}
+
+// tolerance is how far ahead of the store's clock a due may be claimed.
+const tolerance = 100 * time.Millisecond
+
+func (c Config) withDefaults() Config {
+	if c.Namespace == "" && c.Store == nil && c.Members == nil {
+		c.Namespace = "local"
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = 4 * runtime.GOMAXPROCS(0)
+	}
+	for _, d := range []struct {
+		v *time.Duration
+		d time.Duration
+	}{
+		{&c.Lease, 10 * time.Second}, {&c.Grace, time.Second}, {&c.Sweep, time.Second},
+		{&c.Drain, 25 * time.Second}, {&c.MissedAfter, time.Minute},
+		{&c.Horizon, 24 * time.Hour}, {&c.Retention, 7 * 24 * time.Hour},
+	} {
+		if *d.v == 0 {
+			*d.v = d.d
+		}
+	}
+	c.Drain = max(c.Drain, 0)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("scheduler: "+format, a...)) }
+	if c.Namespace == "" {
+		bad("Namespace is empty; set it to the service's name, equal on all its replicas")
+	} else if err := jobs.ValidateName(c.Namespace); err != nil {
+		bad("Namespace: %w", err)
+	}
+	if c.Concurrency < 0 {
+		bad("Concurrency is %d; set it above 0, or to 0 for the default", c.Concurrency)
+	}
+	if c.Lease < time.Second {
+		bad("Lease is %v; set it to 1s or more", c.Lease)
+	}
+	for name, d := range map[string]time.Duration{"Grace": c.Grace, "Sweep": c.Sweep, "MissedAfter": c.MissedAfter, "Horizon": c.Horizon} {
+		if d <= 0 {
+			bad("%s is %v; set it above 0, or to 0 for the default", name, d)
+		}
+	}
+	if c.Horizon < c.MissedAfter {
+		bad("Horizon %v is below MissedAfter %v; a due that always runs must be claimable", c.Horizon, c.MissedAfter)
+	}
+	if c.Retention <= c.Horizon {
+		bad("Retention %v is not above Horizon %v; a late replica could run a forgotten due again", c.Retention, c.Horizon)
+	}
+	return errors.Join(errs...)
+}

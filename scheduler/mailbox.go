@@ -1,0 +1,38 @@
+package scheduler
+
+import (
+	"sync"
+
+	"github.com/belfry-go/belfry/internal/core"
+)
+
+// mailbox brings events to the loop. Posting never blocks; what piled up is
+// taken at once, and so becomes one step and few batches. It is bounded by what the core has
+// under way: each call, handler and pull posts once.
+type mailbox struct {
+	mu     sync.Mutex
+	events []core.Event
+
+	// notify has room for one; a token in it says that there may be events. It is never closed.
+	notify chan struct{}
+}
+
+func newMailbox() *mailbox { return &mailbox{notify: make(chan struct{}, 1)} }
+
+func (m *mailbox) post(e core.Event) {
+	m.mu.Lock()
+	m.events = append(m.events, e)
+	m.mu.Unlock()
+	select {
+	case m.notify <- struct{}{}:
+	default:
+	}
+}
+
+func (m *mailbox) take() []core.Event {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.events
+	m.events = nil
+	return e
+}

@@ -1,0 +1,158 @@
+package scheduler
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/jobs"
+	"github.com/belfry-go/belfry/ring"
+)
+
+// observer calls the hooks, in order, from one goroutine of its own. It never
+// makes anybody wait: what finds no room is dropped and counted.
+type observer struct {
+	ctx     context.Context
+	hooks   []Hooks
+	log     *slog.Logger
+	dropped atomic.Int64
+
+	// queue has room for maxObserved; close closes it, after which nothing may be observed.
+	queue chan func(Hooks)
+	done  chan struct{} // closed when the goroutine has ended
+}
+
+// maxObserved is how many observations may wait, closeWithin how long close waits for them.
+const (
+	maxObserved = 8192
+	closeWithin = time.Second
+)
+
+func newObserver(ctx context.Context, hooks []Hooks, log *slog.Logger) *observer {
+	o := &observer{ctx: ctx, hooks: hooks, log: log, queue: make(chan func(Hooks), maxObserved), done: make(chan struct{})}
+	go o.run()
+	return o
+}
+
+func (o *observer) run() {
+	defer close(o.done)
+	for f := range o.queue {
+		for _, h := range o.hooks {
+			f(h)
+		}
+		if n := o.dropped.Swap(0); n > 0 {
+			o.log.Warn("hooks are too slow; observations were dropped", "dropped", n)
+		}
+	}
+}
+
+func (o *observer) close() {
+	close(o.queue)
+	select {
+	case <-o.done:
+	case <-time.After(closeWithin):
+		o.log.Warn("a hook does not return; it is left behind")
+	}
+}
+
+func (o *observer) put(f func(Hooks)) {
+	if len(o.hooks) == 0 {
+		return
+	}
+	select {
+	case o.queue <- f:
+	default:
+		o.dropped.Add(1)
+	}
+}
+
+// notify queues one value for one hook, if that is set.
+func notify[T any](o *observer, hook func(Hooks) func(context.Context, T), v T) {
+	o.put(func(h Hooks) {
+		if f := hook(h); f != nil {
+			f(o.ctx, v)
+		}
+	})
+}
+
+func (o *observer) started(occ jobs.Occurrence) {
+	notify(o, func(h Hooks) func(context.Context, jobs.Occurrence) { return h.Started }, occ)
+}
+
+func (o *observer) called(c Call) {
+	notify(o, func(h Hooks) func(context.Context, Call) { return h.Called }, c)
+}
+
+func (o *observer) moved(before, now *ring.Ring) {
+	if before != nil && now != nil {
+		notify(o, func(h Hooks) func(context.Context, []ring.Move) { return h.Moved }, ring.Plan(before, now))
+	}
+}
+
+// observe logs what the core saw, and tells the hooks.
+func (r *runner) observe(a core.Action) {
+	o := r.observer
+	switch a := a.(type) {
+	case core.Finished:
+		r.logFinished(a)
+		notify(o, func(h Hooks) func(context.Context, Finished) { return h.Finished }, Finished(a))
+	case core.Refused:
+		r.debug("refused", a.Occurrence, "cause", a.Cause)
+		notify(o, func(h Hooks) func(context.Context, Refused) { return h.Refused }, Refused(a))
+	case core.Decided:
+		r.logDecided(a)
+		notify(o, func(h Hooks) func(context.Context, Decided) { return h.Decided }, Decided(a))
+	case core.TakenUp:
+		r.log.Info("took a run up whose replica is gone", about(a.Occurrence, "crashes", a.Crashes)...)
+		notify(o, func(h Hooks) func(context.Context, TakenUp) { return h.TakenUp }, TakenUp(a))
+	case core.Hedged:
+		r.debug("claimed a run that its owner did not move", a.Occurrence)
+		notify(o, func(h Hooks) func(context.Context, jobs.Occurrence) { return h.Hedged }, a.Occurrence)
+	case core.Stuck:
+		r.log.Warn("a handler ignores its ended context; its worker stays taken", about(a.Occurrence, "cause", a.Cause)...)
+		notify(o, func(h Hooks) func(context.Context, jobs.Occurrence) { return h.Stuck }, a.Occurrence)
+	case core.Renewed:
+		if a.Opened {
+			r.log.Info("session opened", "session", a.Session, "offset", a.Offset)
+		}
+		notify(o, func(h Hooks) func(context.Context, Renewed) { return h.Renewed }, Renewed{Session: a.Session, Offset: a.Offset})
+	case core.Lost:
+		r.log.Warn("session lost; its handlers are cancelled and a new one is opened", "session", a.Session, "why", a.Why)
+	case core.Problem:
+		r.log.Error("job has a problem", "job", a.Job, "due", a.Due, "err", a.Err)
+	}
+}
+
+func (r *runner) logFinished(a core.Finished) {
+	switch {
+	case a.Outcome == idempotency.Failed:
+		r.log.Error("run failed for good", about(a.Occurrence, "reason", a.Reason, "err", a.Err)...)
+	case a.Outcome == idempotency.Wait && a.Err != nil:
+		r.debug("attempt failed; the run waits for another", a.Occurrence, "reason", a.Reason, "err", a.Err)
+	default:
+		r.debug("run ended", a.Occurrence, "reason", a.Reason, "late", a.Late, "took", a.Took)
+	}
+}
+
+func (r *runner) logDecided(a core.Decided) {
+	if a.Missed > 0 {
+		r.log.Warn("dues were missed", "job", a.Job, "missed", a.Missed, "run", len(a.Dues))
+		return
+	}
+	r.log.Debug("opened", "job", a.Job, "dues", a.Dues, "skipped", a.Skipped)
+}
+
+// debug logs something of one run, if anybody looks: there may be thousands a second.
+func (r *runner) debug(msg string, o jobs.Occurrence, more ...any) {
+	if r.log.Enabled(r.base, slog.LevelDebug) {
+		r.log.Debug(msg, about(o, more...)...)
+	}
+}
+
+// about is the attributes that name a run.
+func about(o jobs.Occurrence, more ...any) []any {
+	return append([]any{"job", o.Job, "key", o.Key, "due", o.Due, "fence", o.Fence, "attempt", o.Attempt}, more...)
+}

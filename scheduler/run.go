@@ -1,0 +1,204 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/belfry-go/belfry/internal/core"
+)
+
+// runner is one Run: the loop that owns the core, and the goroutines that act for it.
+type runner struct {
+	s    *Scheduler
+	cfg  Config
+	core *core.Core
+	mail *mailbox
+	log  *slog.Logger
+
+	base  context.Context // of calls and handlers; it outlives the end of Run's own
+	end   context.CancelFunc
+	start time.Time // origin of the monotonic clock
+
+	ours     sync.WaitGroup // calls, ring, announcements
+	users    sync.WaitGroup // handlers and key sources, which may not come back
+	cancels  map[int64]context.CancelCauseFunc
+	streams  map[int64]*stream
+	states   chan core.Announce // the latest announcement; has room for one
+	observer *observer
+
+	stopped   *core.Stopped
+	failed    error
+	cancelled bool // Run's context has ended
+	state     core.Announce
+	inRing    bool
+}
+
+func newRunner(s *Scheduler) *runner {
+	c := s.cfg
+	boot := uuid.NewString()
+	if b, ok := c.Members.(interface{ Boot() string }); ok {
+		boot = b.Boot() // so that a log line, a member and a session tell of one process
+	}
+	return &runner{
+		s: s, cfg: c, mail: s.mail,
+		log: c.Logger.With("namespace", c.Namespace, "replica", c.Members.Self()),
+		core: core.New(core.Config{
+			Namespace: c.Namespace, Replica: c.Members.Self(), Boot: boot,
+			Partitions: s.partitions, Concurrency: c.Concurrency,
+			Lease: c.Lease, Grace: c.Grace, Sweep: c.Sweep, Drain: c.Drain,
+			MissedAfter: c.MissedAfter, Horizon: c.Horizon, Retention: c.Retention, Tolerance: tolerance,
+			Store: c.Store != nil,
+			Rand:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		}),
+		cancels: map[int64]context.CancelCauseFunc{}, streams: map[int64]*stream{},
+		states: make(chan core.Announce, 1),
+	}
+}
+
+func (r *runner) run(ctx context.Context) error {
+	r.base, r.end = context.WithCancel(context.WithoutCancel(ctx))
+	r.start = time.Now()
+	r.observer = newObserver(r.base, r.cfg.Hooks, r.log)
+	r.ours.Go(r.watchRing)
+	r.ours.Go(r.announce)
+	r.loop(ctx)
+	r.finishUsers()
+	r.end()
+	r.ours.Wait()
+	r.observer.close()
+	return r.result()
+}
+
+// loop owns the core. Everything else talks to it through the mailbox.
+func (r *runner) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	done := ctx.Done()
+	for r.stopped == nil && r.failed == nil {
+		select {
+		case <-done:
+			done = nil
+			r.log.Info("draining", "within", r.cfg.Drain)
+			r.mail.post(core.Stop{})
+		case <-r.mail.notify:
+		case <-timer.C:
+		}
+		events := r.mail.take()
+		r.forget(events)
+		for _, a := range r.core.Step(r.now(), events...) {
+			r.perform(a)
+		}
+		timer.Reset(r.core.Wake() - r.now().Mono)
+	}
+}
+
+func (r *runner) now() core.Instant {
+	t := time.Now()
+	return core.Instant{Mono: t.Sub(r.start), Wall: t.Round(0).UTC()}
+}
+
+// forget drops what belonged to handlers that have returned.
+func (r *runner) forget(events []core.Event) {
+	for _, e := range events {
+		switch e := e.(type) {
+		case core.Ended:
+			delete(r.cancels, e.Handle)
+		case core.Streamed:
+			if e.End {
+				r.closeStream(e.Stream)
+			}
+		case core.RingChanged:
+			r.inRing = e.Ring != nil && len(e.Ring.Owned(r.cfg.Members.Self())) > 0
+			r.report()
+		}
+	}
+}
+
+func (r *runner) perform(a core.Action) {
+	switch a := a.(type) {
+	case *core.Call:
+		r.ours.Go(func() { r.call(a) })
+	case core.Start:
+		r.startHandler(a)
+	case core.Cancel:
+		if cancel := r.cancels[a.Handle]; cancel != nil {
+			cancel(a.Cause)
+		}
+	case core.OpenStream:
+		r.openStream(a)
+	case core.Pull:
+		if s := r.streams[a.Stream]; s != nil {
+			s.pulls <- a.Max
+		}
+	case core.CloseStream:
+		r.closeStream(a.Stream)
+	case core.Announce:
+		r.state = a
+		r.report()
+		r.tell(a)
+	case core.Failed:
+		r.failed = a.Err
+	case core.Stopped:
+		r.stopped = &a
+	default:
+		r.observe(a)
+	}
+}
+
+// call makes one call of the store, and brings its answer back.
+func (r *runner) call(c *core.Call) {
+	ctx, cancel := context.WithTimeout(r.base, r.cfg.Lease/5)
+	defer cancel()
+	began := time.Now()
+	reply := c.Do(ctx, r.cfg.Store)
+	r.observer.called(Call{Name: c.Name, Took: time.Since(began), Err: reply.Err()})
+	r.mail.post(reply)
+}
+
+// finishUsers gives key sources that were just told to end a moment to do so. A
+// handler that was cut off is not waited for.
+func (r *runner) finishUsers() {
+	for id := range r.streams {
+		r.closeStream(id)
+	}
+	for _, cancel := range r.cancels {
+		cancel(context.Canceled)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.users.Wait()
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+		r.log.Warn("a handler or a KeySource did not return when its context ended; it is left behind")
+	}
+}
+
+func (r *runner) result() error {
+	switch {
+	case r.failed != nil:
+		return fmt.Errorf("scheduler: namespace %q: %w", r.cfg.Namespace, r.failed)
+	case len(r.stopped.Cut) > 0:
+		return fmt.Errorf("scheduler: stopped with %d runs cut off, which other replicas repeat: %s", len(r.stopped.Cut), names(r.stopped.Cut))
+	}
+	r.log.Info("stopped")
+	return nil
+}
+
+// names lists the first few.
+func names(ids []string) string {
+	const most = 10
+	if len(ids) > most {
+		return strings.Join(ids[:most], ", ") + ", …"
+	}
+	return strings.Join(ids, ", ")
+}

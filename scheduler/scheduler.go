@@ -1,0 +1,192 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/jobs"
+	"github.com/belfry-go/belfry/ring"
+)
+
+// ErrUnknown is wrapped by errors about a job that was not added.
+var ErrUnknown = errors.New("scheduler: unknown job")
+
+// Scheduler is one replica. Its methods are safe for concurrent use.
+type Scheduler struct {
+	cfg        Config
+	alone      bool
+	partitions int
+	layout     string
+
+	mu    sync.Mutex
+	jobs  map[string]jobs.Job
+	mail  *mailbox // while Run runs
+	ran   bool
+	ready error
+}
+
+var errNotRunning = errors.New("scheduler: not ready: Run has not been called")
+
+// New checks the configuration and returns a replica that does nothing until
+// Run. It starts no goroutine and does no I/O.
+func New(c Config) (*Scheduler, error) {
+	cfg := c.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	s := &Scheduler{cfg: cfg, jobs: map[string]jobs.Job{}, ready: errNotRunning}
+	if cfg.Members == nil {
+		s.alone = true
+		s.cfg.Members = solitary{name: hostName()}
+		if cfg.Store == nil {
+			s.cfg.Store = idempotency.NewMemory(nil)
+		}
+	}
+	r, err := ring.New([]string{s.cfg.Members.Self()}, cfg.Ring)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: Config.Ring, or the name of Config.Members: %w", err)
+	}
+	if s.partitions = r.Partitions(); s.partitions < minPartitions {
+		return nil, fmt.Errorf("scheduler: Config.Ring: %d partitions are too few; use %d or more", s.partitions, minPartitions)
+	}
+	s.layout = r.Layout()
+	return s, nil
+}
+
+// minPartitions is one byte of a bitmap.
+const minPartitions = 8
+
+// Add adds jobs, before or during Run; all of them, or with an error none. It
+// reports every problem of every job, joined. A name that was added before is refused: Remove it first.
+func (s *Scheduler) Add(list ...jobs.Job) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	added := maps.Clone(s.jobs)
+	var errs []error
+	for _, j := range list {
+		if err := s.checkLocked(j, added); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		j = j.WithDefaults()
+		for _, wrap := range slices.Backward(s.cfg.Middleware) {
+			j.Run = wrap(j.Run)
+		}
+		added[j.Name] = j
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	s.jobs = added
+	s.tellLocked()
+	return nil
+}
+
+func (s *Scheduler) checkLocked(j jobs.Job, added map[string]jobs.Job) error {
+	if err := j.Validate(); err != nil {
+		return fmt.Errorf("scheduler: %w", err)
+	}
+	if _, had := added[j.Name]; had {
+		return fmt.Errorf("scheduler: job %q was added already; give it another name, or Remove the first", j.Name)
+	}
+	if j.Guarantee == jobs.Correctness && s.cfg.Store == nil {
+		return fmt.Errorf("scheduler: job %q: Correctness needs a store that all replicas share; set Config.Store, or Guarantee: jobs.Efficiency", j.Name)
+	}
+	return nil
+}
+
+// Remove makes this replica forget a job; what runs of it here runs on. Other replicas
+// that have it keep running it. An unknown name is an error that wraps ErrUnknown.
+func (s *Scheduler) Remove(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, had := s.jobs[name]; !had {
+		return fmt.Errorf("%w %q; it was not added, or was removed already", ErrUnknown, name)
+	}
+	s.jobs = maps.Clone(s.jobs)
+	delete(s.jobs, name)
+	s.tellLocked()
+	return nil
+}
+
+func (s *Scheduler) tellLocked() {
+	if s.mail != nil {
+		s.mail.post(s.jobsLocked())
+	}
+}
+
+func (s *Scheduler) jobsLocked() core.JobsChanged {
+	list := make([]jobs.Job, 0, len(s.jobs))
+	for _, name := range slices.Sorted(maps.Keys(s.jobs)) {
+		list = append(list, s.jobs[name])
+	}
+	return core.JobsChanged{Jobs: list}
+}
+
+// Ready is nil while this replica takes its share: its session is open, the
+// store answers, and it owns keys. Else the error says why not. It never blocks; use it for a readiness probe.
+func (s *Scheduler) Ready() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ready
+}
+
+func (s *Scheduler) setReady(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready = err
+}
+
+// Run runs this replica until ctx ends, and then drains: it announces that it
+// leaves, claims nothing more, lets running handlers finish for up to
+// Config.Drain, cancels the others, releases their runs and closes its session.
+// It returns nil after a clean drain, else an error that names what was cut
+// off, or why the store refused this replica for good. It closes nothing that
+// it was given, and can be called once. A store that cannot be reached is no reason to return: it waits and says so.
+func (s *Scheduler) Run(ctx context.Context) error {
+	s.mu.Lock()
+	if s.ran {
+		s.mu.Unlock()
+		return errors.New("scheduler: Run was called before; a Scheduler runs once, make a new one")
+	}
+	s.ran = true
+	s.mail = newMailbox()
+	s.mail.post(s.jobsLocked())
+	s.mu.Unlock()
+	if s.alone {
+		s.cfg.Logger.Warn("running alone: no Members are configured, so other replicas are not known", "replica", s.cfg.Members.Self())
+	}
+	err := newRunner(s).run(ctx)
+	s.mu.Lock()
+	s.mail = nil
+	s.ready = errors.New("scheduler: not ready: stopped")
+	s.mu.Unlock()
+	return err
+}
+
+// solitary is the membership of a replica that knows of no others.
+type solitary struct{ name string }
+
+func (s solitary) Self() string { return s.name }
+
+func (s solitary) Watch() ([]string, <-chan struct{}) { return []string{s.name}, nil }
+
+func (s solitary) Announce(context.Context, string, string, string, map[string]string) error {
+	return nil
+}
+
+func (s solitary) Facts() map[string]map[string]string { return nil }
+
+func hostName() string {
+	if name, err := os.Hostname(); err == nil && name != "" {
+		return name
+	}
+	return "alone"
+}
