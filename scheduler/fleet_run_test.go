@@ -317,6 +317,11 @@ func TestStoreOutage(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.end(a)
 		rows := f.runs("minutely")
+		for o, list := range rows {
+			for _, r := range list {
+				t.Logf("%v: %+v", o, r)
+			}
+		}
 		if len(rows[idempotency.Failed]) != 0 || len(rows[idempotency.Done]) < 3 {
 			t.Errorf("%d done, %d failed", len(rows[idempotency.Done]), len(rows[idempotency.Failed]))
 		}

@@ -47,7 +47,8 @@ var schema = []string{
   tolerance INTEGER NOT NULL,
   expires INTEGER NOT NULL,
   marked INTEGER,
-  named INTEGER NOT NULL
+  named INTEGER NOT NULL,
+  declared INTEGER NOT NULL DEFAULT 0
 ) STRICT`,
 	`CREATE INDEX belfry_session_live ON belfry_session (space, expires) WHERE marked IS NULL`,
 
@@ -120,14 +121,14 @@ var schema = []string{
 	`CREATE INDEX belfry_run_running ON belfry_run (session) WHERE state = 2`,
 	`CREATE INDEX belfry_run_waiting ON belfry_run (space, due, job, key, request, wake) WHERE state = 1`,
 
-	// A due of a job with keys; several: its decision opened other ones too;
+	// A due of a job with keys; catch_up: as its decision said;
 	// closed is when it was.
 	`CREATE TABLE belfry_due (
   space INTEGER NOT NULL,
   due INTEGER NOT NULL,
   job TEXT NOT NULL,
   opened INTEGER NOT NULL,
-  several INTEGER NOT NULL,
+  catch_up INTEGER NOT NULL,
   closed INTEGER,
   PRIMARY KEY (space, due, job)
 ) STRICT, WITHOUT ROWID`,

@@ -144,7 +144,7 @@ func (r *chooser) declare() call1 {
 		}
 	}
 	return func(ctx context.Context, w *twin, s idempotency.Session) string {
-		e, err := w.Declare(ctx, s, d)
+		e, err := w.Declare(ctx, s, 0, d)
 		return fmt.Sprintf("%+v %s", e, errs(err))
 	}
 }
@@ -153,7 +153,7 @@ func (r *chooser) decide() call1 {
 	j, hash, keyed, claim, nonce := r.job(), r.hash(), r.IntN(2) == 0, r.IntN(3), int64(r.IntN(50))
 	n, ahead := r.IntN(4), time.Duration(r.IntN(4))*10*time.Second
 	return func(ctx context.Context, w *twin, s idempotency.Session) string {
-		seen, err := w.Declare(ctx, s, []idempotency.Declaration{{
+		seen, err := w.Declare(ctx, s, 0, []idempotency.Declaration{{
 			Definition: idempotency.Definition{Job: j, Schedule: "s", Hash: hash}, Opened: r.base,
 		}})
 		if err != nil {

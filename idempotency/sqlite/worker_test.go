@@ -43,7 +43,7 @@ func startWorker(ctx context.Context, s *Store, name string, lease time.Duration
 		return nil, err
 	}
 	w := &worker{s: s, session: session, due: firstDue(r.Now), nonce: 1}
-	e, err := s.Declare(ctx, session, []idempotency.Declaration{{Definition: definition, Opened: w.due.Add(-time.Hour)}})
+	e, err := s.Declare(ctx, session, 0, []idempotency.Declaration{{Definition: definition, Opened: w.due.Add(-time.Hour)}})
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 type pass struct {
 	job     *job
 	due     time.Time
-	several bool   // its decision opened other dues too: then a busy key waits
+	catchUp bool   // a busy key waits, and is not skipped
 	mask    []byte // the partitions
 	hedge   []byte // of these, those in which we are not the owner
 
@@ -85,7 +85,7 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	if mask == nil {
 		return
 	}
-	p := &pass{job: j, due: o.Due, several: o.Several, mask: mask, hedge: hedge, moved: c.now.Mono}
+	p := &pass{job: j, due: o.Due, catchUp: o.CatchUp, mask: mask, hedge: hedge, moved: c.now.Mono}
 	c.addPass(p)
 	c.savePass(p, idempotency.Pass{Mine: mask}, func() {
 		p.saved = true
@@ -228,7 +228,7 @@ func (c *Core) claimKey(p *pass, key string) {
 	j := p.job
 	id := idempotency.ID{Job: j.Name, Key: key, Due: p.due}
 	onBusy := idempotency.Finish{Outcome: idempotency.Skipped, Reason: reasonOverlap}
-	if p.several {
+	if p.catchUp {
 		onBusy = idempotency.Finish{Outcome: idempotency.Wait, Reason: reasonOverlap, Wake: c.storeNow()}
 	}
 	p.out++
