@@ -130,7 +130,7 @@ func (c *call) write(e *entry, d Decision, by holder) {
 	}
 	if d.Keyed {
 		for _, due := range d.Run {
-			c.openKeyed(d.Job, instant(due))
+			c.openKeyed(d.Job, instant(due), len(d.Run) > 1)
 		}
 		return
 	}
@@ -176,12 +176,12 @@ func (e *Entry) runKey() string {
 	return e.Job
 }
 
-func (c *call) openKeyed(job string, due time.Time) {
+func (c *call) openKeyed(job string, due time.Time, several bool) {
 	at := jobDue{job, due.Unix()}
 	if c.keyed[at] != nil {
 		return
 	}
-	d := &keyedDue{job: job, due: due, opened: c.now}
+	d := &keyedDue{job: job, due: due, opened: c.now, several: several}
 	c.keyed[at] = d
 	c.open = addDue(c.open, d)
 }

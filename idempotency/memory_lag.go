@@ -72,7 +72,7 @@ func (l *lagging) openDues() []OpenDue {
 		if !l.knows(d.job) {
 			continue
 		}
-		x := OpenDue{Job: d.job, Due: d.due, Opened: d.opened, Finished: l.finished(d)}
+		x := OpenDue{Job: d.job, Due: d.due, Opened: d.opened, Several: d.several, Finished: l.finished(d)}
 		for _, p := range d.passes {
 			if s := l.session(p.Session); s == nil || !s.live(l.now) {
 				continue

@@ -59,6 +59,7 @@ type dueRows struct {
 type keyedDue struct {
 	job         string
 	due, opened time.Time
+	several     bool // its decision opened other dues too
 	closed      bool
 	passes      []*Pass // by session; none where closed
 }

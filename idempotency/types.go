@@ -123,7 +123,7 @@ type Lag struct {
 type OpenDue struct {
 	Job         string
 	Due, Opened time.Time
-	Later       bool   // its decision opened an older due too
+	Several     bool   // its decision opened other dues too
 	Finished    []byte // union over all passes
 	Passes      []Pass // of live sessions
 }

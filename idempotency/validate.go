@@ -131,18 +131,29 @@ func (d Decision) Validate() error {
 	if len(d.Run) > MaxBatch || len(d.Ranges) > MaxBatch {
 		errs = append(errs, fmt.Errorf("%d dues and %d ranges; decide at most %d of each at once", len(d.Run), len(d.Ranges), MaxBatch))
 	}
+	errs = append(errs, d.checkRun())
+	for _, r := range d.Ranges {
+		if err := r.validate(d.Job); err != nil {
+			errs = append(errs, err)
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkRun returns the first problem of the dues.
+func (d Decision) checkRun() error {
 	last := d.Seen.Opened
 	for _, due := range d.Run {
-		errs = append(errs, checkDue(due))
+		if err := checkDue(due); err != nil {
+			return err
+		}
 		if !due.After(last) || due.After(d.Opened) {
-			errs = append(errs, fmt.Errorf("due %v is out of order or not in (%v, %v]; decide ascending dues that are not decided yet", due, d.Seen.Opened, d.Opened))
+			return fmt.Errorf("due %v is out of order or not in (%v, %v]; decide ascending dues that are not decided yet", due, d.Seen.Opened, d.Opened)
 		}
 		last = due
 	}
-	for _, r := range d.Ranges {
-		errs = append(errs, r.validate(d.Job))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func (r Range) validate(job string) error {

@@ -21,9 +21,9 @@ const (
 	// Fast sees a crash in about 1.2 s, for about 4 ms of CPU and 400 bytes a second. The default. It wants hosts
 	// without CPU limits below one core.
 	Fast Profile = iota
-	// LAN is memberlist's profile for one data centre: a crash is seen in 6-7 s, for 1 ms and 80 bytes a second.
+	// LAN is memberlist's profile for one data centre: a crash is seen in 5-7 s, for 1 ms and 80 bytes a second.
 	LAN
-	// WAN is memberlist's profile for links with long round trips: a crash is seen in tens of seconds.
+	// WAN is memberlist's profile for links with long round trips: a crash is seen in 35-60 s.
 	WAN
 )
 

@@ -38,15 +38,19 @@ func bubble(t *testing.T, seeds int, run func(f *fleet)) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f := &fleet{T: t, net: simnet.New(seed), seed: seed}
+				defer time.Sleep(time.Minute) // late timers and dials of memberlist
+				defer f.closeAll()            // also after a Fatal, or the bubble would end with goroutines in it
 				run(f)
-				for _, c := range f.all {
-					if err := c.Close(); err != nil {
-						t.Error(err)
-					}
-				}
-				time.Sleep(time.Minute) // late timers and dials of memberlist
 			})
 		})
+	}
+}
+
+func (f *fleet) closeAll() {
+	for _, c := range f.all {
+		if err := c.Close(); err != nil {
+			f.Error(err)
+		}
 	}
 }
 
@@ -95,9 +99,13 @@ func (f *fleet) serve(n int, p Profile) []*Cluster {
 			seeds = []string{c.Addr()}
 		}
 	}
-	f.agree(10*time.Second, f.all, names(n))
+	f.agree(formed, f.all, names(n))
 	return f.all
 }
+
+// formed bounds how long members that start together take to agree. Mostly that is a second, but who joins while
+// gossip spreads an announcement may miss it, until a push/pull every 30 s (60 s with WAN) with one random peer.
+const formed = 5 * time.Minute
 
 func letter(i int) string { return fmt.Sprintf("m%02d", i) }
 

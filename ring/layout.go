@@ -80,6 +80,7 @@ func (o Options) check() error {
 	return errors.Join(errs...)
 }
 
+// String is the layout in a few characters, equal for equal layouts: r1:4096:200:1.1.
 func (o Options) String() string {
 	return revision + ":" + strconv.Itoa(o.Partitions) + ":" + strconv.Itoa(o.VirtualNodes) + ":" +
 		strconv.FormatFloat(o.Load, 'g', -1, 64)

@@ -95,8 +95,8 @@ func (c *call) apply(e *idempotency.Entry, d idempotency.Decision, nonce int64) 
 // openDues opens dues of a job with keys, but those that were opened before.
 func (c *call) openDues(job string, dues []time.Time) error {
 	for _, due := range dues {
-		if _, err := c.exec(`INSERT INTO belfry_due (space, due, job, opened) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			c.by.space, due.Unix(), job, micro(c.now)); err != nil {
+		if _, err := c.exec(`INSERT INTO belfry_due (space, due, job, opened, several) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			c.by.space, due.Unix(), job, micro(c.now), len(dues) > 1); err != nil {
 			return err
 		}
 	}

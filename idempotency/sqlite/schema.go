@@ -121,12 +121,14 @@ var schema = []string{
 	`CREATE INDEX belfry_run_running ON belfry_run (session) WHERE state = 2`,
 	`CREATE INDEX belfry_run_waiting ON belfry_run (space, due, job, key, request, wake) WHERE state = 1`,
 
-	// A due of a job with keys; closed is when it was.
+	// A due of a job with keys; several: its decision opened other ones too;
+	// closed is when it was.
 	`CREATE TABLE belfry_due (
   space INTEGER NOT NULL,
   due INTEGER NOT NULL,
   job TEXT NOT NULL,
   opened INTEGER NOT NULL,
+  several INTEGER NOT NULL,
   closed INTEGER,
   PRIMARY KEY (space, due, job)
 ) STRICT, WITHOUT ROWID`,

@@ -15,11 +15,12 @@ import (
 // b.Cleanup.
 func Bench(b *testing.B, open func(b *testing.B) Store) {
 	for _, size := range []int{1, 100, idempotency.MaxBatch} {
-		for name, f := range map[string]func(*testing.B, *load){
-			"Claim": benchClaim, "LosingClaim": benchLosingClaim, "Finish": benchFinish,
-		} {
-			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
-				f(b, newLoad(b, open(b), size))
+		for _, x := range []struct {
+			name  string
+			bench func(*testing.B, *load)
+		}{{"Claim", benchClaim}, {"LosingClaim", benchLosingClaim}, {"Finish", benchFinish}} {
+			b.Run(fmt.Sprintf("%s/%d", x.name, size), func(b *testing.B) {
+				x.bench(b, newLoad(b, open(b), size))
 				b.ReportMetric(float64(b.N*size)/b.Elapsed().Seconds(), "keys/s")
 			})
 		}

@@ -248,6 +248,7 @@ func keyedOpensDues(b *bundle) {
 	for i, x := range open {
 		want(b.T, "job", x.Job, keyed)
 		wantTime(b, "due", x.Due, d.Run[i])
+		want(b.T, "opened with others", x.Several, true)
 		if x.Opened.Before(r.now) {
 			b.Fatalf("opened at %v, before the decision", x.Opened)
 		}
@@ -269,6 +270,7 @@ func closedDueStaysClosed(b *bundle) {
 	open := r.lag(all()).Open
 	want(b.T, "open dues", len(open), 1)
 	wantTime(b, "due", open[0].Due, due.Add(time.Second))
+	want(b.T, "opened with others", open[0].Several, false)
 }
 
 // Decisions of one batch are won or lost each for itself, in order.

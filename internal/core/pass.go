@@ -1,7 +1,6 @@
 package core
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -14,11 +13,11 @@ import (
 // It speaks only for these: partitions gained meanwhile wait for the next one.
 // For an efficiency job it claims nothing and is known here alone.
 type pass struct {
-	job   *job
-	due   time.Time
-	later bool   // its decision opened an older due too
-	mask  []byte // the partitions
-	hedge []byte // of these, those in which we are not the owner
+	job     *job
+	due     time.Time
+	several bool   // its decision opened other dues too: then a busy key waits
+	mask    []byte // the partitions
+	hedge   []byte // of these, those in which we are not the owner
 
 	saved   bool  // the pass row exists: only then may a claim be made
 	stream  int64 // 0: none is open
@@ -63,7 +62,7 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	if mask == nil {
 		return
 	}
-	p := &pass{job: j, due: o.Due, later: o.Later, mask: mask, hedge: hedge, moved: c.now.Mono}
+	p := &pass{job: j, due: o.Due, several: o.Several, mask: mask, hedge: hedge, moved: c.now.Mono}
 	c.addPass(p)
 	c.savePass(p, idempotency.Pass{Mine: mask}, func() {
 		p.saved = true
@@ -85,7 +84,7 @@ func (c *Core) lagging(now time.Time, o idempotency.OpenDue) (mask, hedge []byte
 			mask[i] |= b
 		}
 	}
-	if len(bytes.Trim(mask, "\x00")) == 0 {
+	if empty(mask) {
 		return nil, nil
 	}
 	return mask, hedge
@@ -105,7 +104,12 @@ func moving(o idempotency.OpenDue, i int, since time.Time) byte {
 	return b
 }
 
-func full(bits []byte) bool { return len(bytes.Trim(bits, "\xff")) == 0 && len(bits) > 0 }
+// full says that every partition's bit is set, empty that none is.
+func full(bits []byte) bool {
+	return len(bits) > 0 && !slices.ContainsFunc(bits, func(b byte) bool { return b != 0xff })
+}
+
+func empty(bits []byte) bool { return !slices.ContainsFunc(bits, func(b byte) bool { return b != 0 }) }
 
 // openStream begins the stream, or begins it anew after the last settled key.
 func (c *Core) openStream(p *pass) {
@@ -201,7 +205,7 @@ func (c *Core) claimKey(p *pass, key string) {
 	j := p.job
 	id := idempotency.ID{Job: j.Name, Key: key, Due: p.due}
 	onBusy := idempotency.Finish{Outcome: idempotency.Skipped, Reason: reasonOverlap}
-	if p.later {
+	if p.several {
 		onBusy = idempotency.Finish{Outcome: idempotency.Wait, Reason: reasonOverlap, Wake: c.storeNow()}
 	}
 	p.out++

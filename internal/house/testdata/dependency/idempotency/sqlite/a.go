@@ -1,0 +1,6 @@
+package sqlite
+
+import (
+	_ "github.com/redis/go-redis/v9"
+	_ "modernc.org/sqlite/lib"
+)

@@ -1,0 +1,3 @@
+package membership
+
+import _ "github.com/hashicorp/memberlist"

@@ -1,0 +1,3 @@
+package scheduler
+
+import _ "github.com/jackc/pgx/v5"

@@ -1,0 +1,3 @@
+package idempotency
+
+import _ "github.com/belfry-go/belfry/jobs"

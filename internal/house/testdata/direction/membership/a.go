@@ -1,0 +1,3 @@
+package membership
+
+import _ "github.com/belfry-go/belfry/scheduler"

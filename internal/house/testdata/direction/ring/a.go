@@ -1,0 +1,3 @@
+package ring
+
+import _ "github.com/belfry-go/belfry/jobs"

@@ -1,0 +1,5 @@
+package bare
+
+import "testing"
+
+func TestA(t *testing.T) {}

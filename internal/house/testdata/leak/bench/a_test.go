@@ -1,0 +1,5 @@
+package bench
+
+import "testing"
+
+func BenchmarkA(b *testing.B) {}

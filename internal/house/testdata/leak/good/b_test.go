@@ -1,0 +1,5 @@
+package good_test
+
+import "testing"
+
+func TestA(t *testing.T) {}

@@ -1,0 +1,5 @@
+module example.com/block
+
+replace (
+	example.com/good => ../good
+)

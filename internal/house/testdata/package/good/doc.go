@@ -1,0 +1,2 @@
+// Package good is described.
+package good

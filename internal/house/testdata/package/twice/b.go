@@ -1,0 +1,2 @@
+// Package twice is described differently.
+package twice

@@ -1,0 +1,2 @@
+// Package util is everything.
+package util

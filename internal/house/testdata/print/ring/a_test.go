@@ -1,0 +1,7 @@
+package ring
+
+import "fmt"
+
+func ExampleNew() { fmt.Println("a") }
+
+func TestNew() { fmt.Printf("a") }

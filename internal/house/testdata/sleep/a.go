@@ -1,0 +1,5 @@
+package a
+
+import "time"
+
+func f() { time.Sleep(1) }

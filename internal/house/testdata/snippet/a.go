@@ -1,0 +1,3 @@
+package a
+
+var inCode = 1

@@ -1,0 +1,7 @@
+package a
+
+func f(ok bool) {
+	if ok {
+		return
+	}
+}

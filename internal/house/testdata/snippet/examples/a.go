@@ -1,0 +1,3 @@
+package main
+
+var inExample = 1

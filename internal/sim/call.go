@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belfry-go/belfry/internal/core"
+)
+
+// Fate is what becomes of a call of the store.
+type Fate struct {
+	Lost   bool          // it never arrives
+	Refuse bool          // it never arrives, and its sender is told so at once
+	Commit time.Duration // from sending to happening; it may be past the call's deadline
+	Mute   bool          // its answer is lost
+	Reply  time.Duration // from happening to the answer
+}
+
+var errRefused = errors.New("store: connection refused")
+
+// send makes a call. What happens to it happens whatever becomes of the sender.
+func (r *Replica) send(call *core.Call) {
+	w, life := r.w, r.life
+	f := r.fate(call.Name)
+	w.Stats.Calls++
+	heard := false
+	answer := func(d time.Duration, reply func() core.Replied) {
+		if r.life != life {
+			return
+		}
+		r.after(d, func() {
+			if !heard {
+				heard = true
+				r.step(reply())
+			}
+		})
+	}
+	answer(w.cfg.Timing.CallTimeout(), func() core.Replied { return call.Fail(context.DeadlineExceeded) })
+	switch {
+	case f.Refuse:
+		answer(2*time.Millisecond, func() core.Replied { return call.Fail(errRefused) })
+	case !f.Lost:
+		w.After(f.Commit, func() {
+			w.tap.who = r.Name
+			reply := call.Do(context.Background(), w.tap)
+			if !f.Mute {
+				answer(f.Reply, func() core.Replied { return reply })
+			}
+		})
+	}
+}
+
+func (r *Replica) fate(name string) Fate {
+	w := r.w
+	if w.Fate != nil {
+		if f, ok := w.Fate(r, name); ok {
+			return f
+		}
+	}
+	f := Fate{
+		Commit: w.between(200*time.Microsecond, 8*time.Millisecond),
+		Reply:  w.between(200*time.Microsecond, 8*time.Millisecond),
+	}
+	if r.blind > w.now {
+		f.Lost, f.Refuse = true, w.chance(.3)
+		return f
+	}
+	f.Lost = w.fault(Loss, .1)
+	f.Mute = w.fault(Loss, .1)
+	if w.fault(Late, .12) {
+		f.Commit = w.between(w.cfg.Timing.CallTimeout(), w.cfg.Timing.Lease*7/4)
+	}
+	if w.fault(Slow, .2) {
+		f.Reply = w.between(20*time.Millisecond, w.cfg.Timing.CallTimeout())
+	}
+	return f
+}

@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/jobs"
+)
+
+// Work is what a handler does.
+type Work struct {
+	Takes time.Duration // below zero: it never returns by itself
+	Err   error
+	Panic bool
+	Deaf  bool // it does not heed the end of its context
+	Fatal bool // at its end the process dies
+}
+
+var errWork = errors.New("work: declined")
+
+// work is a handler at work.
+type work struct {
+	Work
+	handle int64
+	occ    jobs.Occurrence
+}
+
+func (r *Replica) start(a core.Start) {
+	w := r.w
+	x := &work{handle: a.Handle, occ: a.Occurrence, Work: Work{Takes: 5 * time.Millisecond}}
+	if f := w.job(a.Job.Name).Work; f != nil {
+		x.Work = f(r, a.Occurrence)
+	}
+	r.works[a.Handle] = x
+	w.Stats.Started++
+	id := idOf(a.Occurrence)
+	if a.Occurrence.Attempt == 1 {
+		w.Stats.Late[id.Job] = max(w.Stats.Late[id.Job], w.StoreNow().Sub(a.Occurrence.Due))
+	}
+	w.note(r.Name, "handler starts", id.String(), a.Occurrence.Fence, a.Occurrence.Attempt)
+	w.Oracle.At(w.StoreNow())
+	w.Oracle.Started(id, a.Occurrence.Fence, a.Occurrence.Attempt)
+	if x.Takes < 0 {
+		return
+	}
+	r.after(x.Takes, func() {
+		if r.works[x.handle] != x {
+			return
+		}
+		if x.Fatal {
+			w.note(r.Name, "dies of", id.String(), a.Occurrence.Fence)
+			w.Stats.Killed++
+			r.gone()
+			r.Restart(w.between(200*time.Millisecond, 1500*time.Millisecond))
+			return
+		}
+		r.returns(x, x.Err, x.Panic)
+	})
+}
+
+func (r *Replica) cancel(a core.Cancel) {
+	x := r.works[a.Handle]
+	if x == nil {
+		return
+	}
+	r.w.note(r.Name, "handler cancelled", idOf(x.occ).String(), x.occ.Fence, a.Cause.Error())
+	if errors.Is(a.Cause, jobs.ErrTimeout) {
+		r.w.Oracle.Returned(x.occ.Fence) // whether it heeds it or not, its attempt is over
+	}
+	if x.Deaf {
+		return
+	}
+	r.after(r.w.between(time.Millisecond, 20*time.Millisecond), func() {
+		if r.works[x.handle] == x {
+			r.returns(x, a.Cause, false)
+		}
+	})
+}
+
+func (r *Replica) returns(x *work, err error, panicked bool) {
+	delete(r.works, x.handle)
+	r.w.Oracle.Returned(x.occ.Fence)
+	text := "nil"
+	if err != nil {
+		text = err.Error()
+	}
+	r.w.note(r.Name, "handler returns", idOf(x.occ).String(), x.occ.Fence, text)
+	r.step(core.Ended{Handle: x.handle, Err: err, Panic: panicked})
+}

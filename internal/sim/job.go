@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/belfry-go/belfry/internal/sim/oracle"
+	"github.com/belfry-go/belfry/jobs"
+)
+
+// attempts is how often every job is tried.
+const attempts = 3
+
+// Job is one that a world's replicas run.
+type Job struct {
+	Name string
+
+	// Plans are its schedules, by the version of the code that a replica runs;
+	// the last one counts for later versions too.
+	Plans []Plan
+
+	Source  *Source       // nil: no keys
+	Timeout time.Duration // 0: 3 s
+
+	// Work decides what a handler does. Nil: it takes 5 ms.
+	Work func(r *Replica, o jobs.Occurrence) Work
+}
+
+// Plan is a schedule: a period with its phase, or instants since the world's beginning.
+type Plan struct {
+	Every, Phase time.Duration
+	At           []time.Duration
+}
+
+func (p Plan) schedule() jobs.Schedule {
+	if p.Every > 0 {
+		return jobs.Every(p.Every).Phase(p.Phase)
+	}
+	var at []time.Time
+	for _, d := range p.At {
+		at = append(at, epoch.Add(d))
+	}
+	return jobs.At(at...)
+}
+
+// brute is the same schedule as the oracle takes it.
+func (p Plan) brute() oracle.Schedule {
+	s := oracle.Schedule{Period: int64(p.Every / time.Second), Phase: int64(p.Phase / time.Second)}
+	for _, d := range p.At {
+		s.At = append(s.At, epoch.Add(d).Unix())
+	}
+	return s
+}
+
+// spec is the job as version of the code declares it.
+func (j Job) spec(version int) jobs.Job {
+	timeout := j.Timeout
+	if timeout == 0 {
+		timeout = 3 * time.Second
+	}
+	spec := jobs.Job{
+		Name: j.Name, Schedule: j.Plans[min(version, len(j.Plans)-1)].schedule(), Timeout: timeout,
+		Retry: jobs.Retry{Attempts: attempts, First: 200 * time.Millisecond, Max: time.Second},
+		Run:   func(context.Context, jobs.Occurrence) error { panic("sim: handlers are played, not run") },
+	}
+	if j.Source != nil {
+		spec.Keys = j.Source
+	}
+	return spec.WithDefaults()
+}
+
+// Add makes a job one of the code's, for the processes that start from now on.
+func (w *World) Add(j Job) {
+	w.cfg.Jobs = append(w.cfg.Jobs, j)
+	for v, p := range j.Plans {
+		spec := j.spec(v)
+		if err := spec.Validate(); err != nil {
+			w.fail("job %q: %w", j.Name, err)
+		}
+		w.Oracle.Define(spec.Definition(), p.brute())
+	}
+	if j.Source != nil {
+		j.Source.begin(w, j.Name)
+	}
+}
+
+func (w *World) job(name string) Job {
+	for _, j := range w.cfg.Jobs {
+		if j.Name == name {
+			return j
+		}
+	}
+	panic("sim: unknown job " + name)
+}

@@ -1,0 +1,23 @@
+// Package oracle judges the history of a cluster by what was promised of it.
+//
+// It is told what a store accepted and what handlers did, in the order in which
+// that happened, keeps a ledger of its own and never forgets a row, whatever
+// the store prunes. It shares no code with the scheduler, the core or a store:
+// schedules it expands second by second, and each law it judges is written
+// here a second time. What it does not check is the store's answers that change
+// nothing (taken, early, closed); the stores' conformance suite does.
+//
+// The laws, by the names that violations carry:
+//
+//	I1   an occurrence has at most one committed completion
+//	I2   every due is decided once and ends in one recorded outcome
+//	I3   every later claim of a (job, key) has a higher fence; none is used twice
+//	I4   who was overtaken, or whose session is dead, changes nothing
+//	I8   nothing is claimed or started before its due
+//	I10  attempts and crashes are counted and bounded; the innocent do not fail
+//	I13  opened never moves back and never runs ahead of the store's clock
+//	I15  a handler never starts twice under one fence
+//
+// and, beside them, overlap (two exclusive runs of a key), horizon (a first
+// claim of an older due) and open (what closing a due demands).
+package oracle

@@ -1,0 +1,182 @@
+package oracle
+
+import (
+	"fmt"
+	"time"
+)
+
+// Oracle judges one history. It is told of each event once, in order; At is
+// told before each what the store's clock says. It is for one goroutine.
+type Oracle struct {
+	rules Rules
+	now   time.Time // the store's clock
+	high  time.Time // the latest that it ever said
+
+	schedules map[string]Schedule // by definition hash
+	jobs      map[string]*job
+	sessions  map[int64]*session
+	rows      map[ID]*row
+	dues      map[dueID]*due
+	decided   map[decisionID]bool
+	fences    map[int64]ID
+	last      map[lane]int64 // highest fence
+	held      map[lane]ID    // running exclusively
+	started   map[int64]bool // fences under which a handler started
+	ended     map[int64]bool // … and returned, or ran out of time
+	spared    int
+
+	violations []Violation
+}
+
+type decisionID struct {
+	session, nonce int64
+	job            string
+}
+
+// lane is what overlap and the order of fences are about.
+type lane struct{ job, key string }
+
+type session struct {
+	boot    string
+	expires time.Time
+	marked  bool
+}
+
+type job struct {
+	opened time.Time
+	next   time.Time
+	ranges []Range
+	keys   map[string]bool // that its source yields
+}
+
+// row is a run's, never forgotten.
+type row struct {
+	Row
+	session, nonce int64
+	exclusive      bool
+	done           int
+}
+
+type dueID struct {
+	job string
+	due int64
+}
+
+// due is one of a job with keys.
+type due struct {
+	by       decisionID
+	open     bool
+	missed   bool
+	finished []bool          // by partition
+	must     map[string]bool // keys that have been there ever since the opening
+}
+
+// New returns an oracle that was told nothing yet.
+func New(r Rules) *Oracle {
+	return &Oracle{
+		rules: r, schedules: map[string]Schedule{}, jobs: map[string]*job{}, sessions: map[int64]*session{},
+		rows: map[ID]*row{},
+		dues: map[dueID]*due{}, decided: map[decisionID]bool{}, fences: map[int64]ID{}, last: map[lane]int64{},
+		held: map[lane]ID{}, started: map[int64]bool{}, ended: map[int64]bool{},
+	}
+}
+
+// Violations are the laws that were broken so far, in order. A history goes on
+// after one, and what follows may be its consequence: read the first.
+func (o *Oracle) Violations() []Violation { return o.violations }
+
+func (o *Oracle) fail(law, format string, a ...any) {
+	o.violations = append(o.violations, Violation{Law: law, Text: fmt.Sprintf(format, a...), At: o.now})
+}
+
+// At tells what the store's clock says now.
+func (o *Oracle) At(now time.Time) {
+	o.now = now
+	if now.After(o.high) {
+		o.high = now
+	}
+}
+
+// Define tells the schedule that a definition hash stands for.
+func (o *Oracle) Define(hash string, s Schedule) { o.schedules[hash] = s }
+
+// Present tells that a key of a job appears or goes. One that appears counts
+// for the dues that open later; one that went for none that is open.
+func (o *Oracle) Present(name, key string, present bool) {
+	j := o.job(name)
+	if present {
+		j.keys[key] = true
+		return
+	}
+	delete(j.keys, key)
+	for id, d := range o.dues {
+		if id.job == name && d.open {
+			delete(d.must, key)
+		}
+	}
+}
+
+// Disturbed tells that a process was killed or paused by no handler's doing.
+func (o *Oracle) Disturbed() { o.spared++ }
+
+func (o *Oracle) job(name string) *job {
+	j := o.jobs[name]
+	if j == nil {
+		j = &job{keys: map[string]bool{}}
+		o.jobs[name] = j
+	}
+	return j
+}
+
+// Session tells that a session was opened or renewed.
+func (o *Oracle) Session(id int64, boot string, expires time.Time, opened bool) {
+	if opened {
+		if o.sessions[id] != nil {
+			o.fail("I4", "session %d opened twice", id)
+		}
+		o.sessions[id] = &session{boot: boot, expires: expires}
+		return
+	}
+	o.demandLive(id, "a renewal")
+	if s := o.sessions[id]; s != nil {
+		s.expires = expires
+	}
+}
+
+// SessionDead tells that a session was closed by itself, or marked by another.
+func (o *Oracle) SessionDead(id int64, closed bool) {
+	s := o.sessions[id]
+	if s == nil {
+		return
+	}
+	if !closed && o.live(id) {
+		return // marking a live session does nothing, and must not: its next call shows it
+	}
+	s.marked = true
+}
+
+func (o *Oracle) live(id int64) bool {
+	s := o.sessions[id]
+	return s != nil && !s.marked && o.now.Before(s.expires)
+}
+
+func (o *Oracle) demandLive(id int64, what string) {
+	if !o.live(id) {
+		o.fail("I4", "%s was accepted of session %d, which is dead", what, id)
+	}
+}
+
+// Declared tells a job's entry as a store answered it to a declaration.
+func (o *Oracle) Declared(sessionID int64, name string, opened, next time.Time) {
+	o.demandLive(sessionID, "a declaration")
+	j := o.job(name)
+	switch {
+	case j.opened.IsZero():
+		if opened.After(o.now.Add(o.rules.Tolerance)) {
+			o.fail("I13", "job %s begins opened up to %v, ahead of the store", name, opened)
+		}
+		j.opened, j.next = opened, next
+	case !opened.Equal(j.opened):
+		o.fail("I13", "job %s is opened up to %v, and up to %v for a declaration", name, j.opened, opened)
+	}
+}

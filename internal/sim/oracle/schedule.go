@@ -1,0 +1,31 @@
+package oracle
+
+// Schedule names dues by brute force: every instant that is Phase modulo
+// Period, and every one of At. All are Unix seconds; no Period: none of the first kind.
+type Schedule struct {
+	Period, Phase int64
+	At            []int64
+}
+
+func (s Schedule) names(t int64) bool {
+	if s.Period > 0 && (t-s.Phase)%s.Period == 0 {
+		return true
+	}
+	for _, at := range s.At {
+		if at == t {
+			return true
+		}
+	}
+	return false
+}
+
+// dues are those in (from, to], ascending.
+func (s Schedule) dues(from, to int64) []int64 {
+	var d []int64
+	for t := from + 1; t <= to; t++ {
+		if s.names(t) {
+			d = append(d, t)
+		}
+	}
+	return d
+}

@@ -1,0 +1,133 @@
+package oracle
+
+import (
+	"fmt"
+	"time"
+)
+
+// ID names a run. Due is in Unix seconds.
+type ID struct {
+	Job, Key string
+	Due      int64
+}
+
+func (id ID) String() string { return fmt.Sprintf("%s/%s@%d", id.Job, id.Key, id.Due) }
+
+// State is a run's.
+type State int
+
+// The states of a run.
+const (
+	Waiting State = iota + 1
+	Running
+	Ended
+)
+
+// Outcome is how a run or a due ended.
+type Outcome int
+
+// The outcomes. None is that of a run that has not ended.
+const (
+	None Outcome = iota
+	Done
+	Failed
+	Skipped
+	Missed
+)
+
+func (o Outcome) String() string {
+	return [...]string{"none", "done", "failed", "skipped", "missed"}[o]
+}
+
+// Rules are the settings that the laws depend on.
+type Rules struct {
+	Tolerance, Horizon, MissedAfter, Retention time.Duration
+
+	Attempts int // after so many ended attempts a run may fail
+	Crashes  int // or after so many crashes
+
+	// Partition is a key's, below Partitions.
+	Partition  func(key string) int
+	Partitions int
+
+	// Fatal tells of a run that its handler kills processes. Runs of which it
+	// is false may not fail for their crashes while fewer than Spare processes were
+	// killed or paused by others. Nil: any run may.
+	Fatal func(ID) bool
+	Spare int
+}
+
+// Range is a record that speaks for the dues in [From, To] of one job.
+type Range struct {
+	From, To int64
+	Count    int64
+	Outcome  Outcome
+}
+
+// Row is a run's row as a store tells it.
+type Row struct {
+	ID       ID
+	State    State
+	Outcome  Outcome // where Ended
+	Fence    int64
+	Attempt  int
+	Crashes  int
+	Overlap  bool      // skipped for that reason
+	Wake     time.Time // where Waiting
+	Recorded bool      // by a claim that was answered busy or expired
+}
+
+// Decision is one that a store accepted.
+type Decision struct {
+	Session, Nonce   int64
+	Job              string
+	SeenHash, Hash   string
+	SeenOpened, Open time.Time
+	Next             time.Time
+	Keyed            bool
+	Run              []int64
+	Ranges           []Range
+	Rows             []Row // of the dues of Run, where not Keyed
+}
+
+// Claim is one that was won.
+type Claim struct {
+	Session, Nonce int64
+	ID             ID
+	Exclusive      bool
+	TakeUp, Keyed  bool
+	Seen           int64 // where TakeUp
+	Fence          int64
+	Attempt        int
+	Crashes        int
+}
+
+// Finish is one that was answered.
+type Finish struct {
+	ID      ID
+	Fence   int64
+	Outcome Outcome // None: it waits until Wake
+	Wake    time.Time
+	Attempt int
+	Answer  Answer
+}
+
+// Answer is a store's to a finish.
+type Answer int
+
+// The answers to a finish.
+const (
+	Finished Answer = iota + 1
+	Already
+	Fenced
+)
+
+// Violation is a law that was broken.
+type Violation struct {
+	Law, Text string
+	At        time.Time // the store's clock
+}
+
+func (v Violation) Error() string {
+	return fmt.Sprintf("%s: %s (store's clock %s)", v.Law, v.Text, v.At.UTC().Format("15:04:05.000000"))
+}

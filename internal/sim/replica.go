@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/internal/sim/oracle"
+	"github.com/belfry-go/belfry/jobs"
+)
+
+// Replica is a host and the process that runs there, if one does.
+type Replica struct {
+	Name string
+
+	// Version is that of the code; Lacks are jobs that it does not have. They count from the next start.
+	Version int
+	Lacks   []string
+
+	w     *World
+	index int
+	life  int // counts the processes
+	up    bool
+	core  *core.Core
+	clock clock
+	lag   time.Duration // of the copy that it reads keys from
+
+	frozen time.Duration // until when the process stands still
+	blind  time.Duration // until when it does not reach the store
+	stale  time.Duration // until when gossip does not reach it
+	omits  []string      // replicas that it does not hear of
+
+	wakes   int64 // generation of the pending wake-up
+	spins   int
+	works   map[int64]*work
+	streams map[int64]*stream
+	heard   map[string]rumour
+	said    rumour // of itself
+	onStop  func()
+}
+
+// Up is whether its process runs.
+func (r *Replica) Up() bool { return r.up }
+
+// Start starts a process, unless one runs.
+func (r *Replica) Start() {
+	if r.up {
+		return
+	}
+	w := r.w
+	r.up = true
+	r.life++
+	r.onStop = nil
+	c := w.cfg.Timing
+	c.Replica, c.Boot = r.Name, fmt.Sprintf("%s.%d", r.Name, r.life)
+	c.Rand = rand.New(rand.NewPCG(w.cfg.Seed, uint64(r.index)<<32|uint64(r.life)))
+	r.core = core.New(c)
+	r.works, r.streams, r.heard = map[int64]*work{}, map[int64]*stream{}, map[string]rumour{}
+	w.note(r.Name, "starts", c.Boot, r.Version, fmt.Sprint(r.Lacks))
+	r.step(core.JobsChanged{Jobs: r.jobs()})
+	r.after(w.between(100*time.Millisecond, 400*time.Millisecond), r.learnAll)
+}
+
+func (r *Replica) jobs() []jobs.Job {
+	var list []jobs.Job
+	for _, j := range r.w.cfg.Jobs {
+		if !slices.Contains(r.Lacks, j.Name) {
+			list = append(list, j.spec(r.Version))
+		}
+	}
+	return list
+}
+
+// Change tells the running process of another version of its jobs.
+func (r *Replica) Change(version int) {
+	r.Version = version
+	r.w.note(r.Name, "changes jobs", version)
+	if r.up {
+		r.after(0, func() { r.step(core.JobsChanged{Jobs: r.jobs()}) })
+	}
+}
+
+// Kill ends the process at once, as SIGKILL does.
+func (r *Replica) Kill() {
+	if !r.up {
+		return
+	}
+	r.w.note(r.Name, "is killed", len(r.works))
+	r.w.Stats.Killed++
+	r.w.Oracle.Disturbed()
+	r.gone()
+}
+
+func (r *Replica) gone() {
+	r.up, r.core = false, nil
+	r.life++
+	r.works, r.streams = nil, nil
+	r.frozen = 0
+	r.say(rumour{})
+}
+
+// Restart starts a process after a while.
+func (r *Replica) Restart(after time.Duration) { r.w.After(after, r.Start) }
+
+// Freeze stops the process for a while, as SIGSTOP does: what is meant for it waits.
+func (r *Replica) Freeze(d time.Duration) {
+	r.frozen = max(r.frozen, r.w.now+d)
+	r.w.Oracle.Disturbed()
+	r.w.note(r.Name, "is frozen for", d)
+}
+
+// Suspend stops the whole host: its monotonic clock stands still as well.
+func (r *Replica) Suspend(d time.Duration) {
+	r.Freeze(d)
+	r.clock.slept += d
+}
+
+// Blind cuts the replica off from the store for a while.
+func (r *Replica) Blind(d time.Duration) {
+	r.blind = max(r.blind, r.w.now+d)
+	r.w.note(r.Name, "is blind for", d)
+}
+
+// SetClock changes the host's clock: by how much its wall clock is wrong, and how many millionths it runs fast.
+func (r *Replica) SetClock(offset time.Duration, drift int64) {
+	before := r.clock.mono(r.w.now)
+	r.clock.offset, r.clock.drift = offset, drift
+	r.clock.base += before - r.clock.mono(r.w.now) // the monotonic clock never jumps
+	r.w.note(r.Name, "clock", offset, drift)
+}
+
+// Lag makes the replica read keys from a copy that is behind.
+func (r *Replica) Lag(d time.Duration) { r.lag = min(d, maxLag) }
+
+// Drain tells the process to leave, and does then once it has; nil: nothing.
+func (r *Replica) Drain(then func()) {
+	if !r.up || r.onStop != nil {
+		return
+	}
+	r.onStop = func() {
+		if then != nil {
+			then()
+		}
+	}
+	r.w.note(r.Name, "drains")
+	r.after(0, func() { r.step(core.Stop{}) })
+}
+
+// step is one turn of the process's loop.
+func (r *Replica) step(events ...core.Event) {
+	now := r.clock.at(r.w.now)
+	for _, a := range r.core.Step(now, events...) {
+		r.act(a)
+		if !r.up {
+			return
+		}
+	}
+	r.arm(now)
+}
+
+// arm sets the alarm at which the core wants to be woken.
+func (r *Replica) arm(now core.Instant) {
+	r.wakes++
+	mine, at := r.wakes, r.core.Wake()
+	if r.spins++; at > now.Mono {
+		r.spins = 0
+	}
+	if r.spins > 100 {
+		r.w.fail("%s spins: it wants to be woken at once, again and again", r.Name)
+	}
+	r.after(r.clock.when(at)-r.w.now, func() {
+		if r.wakes == mine {
+			r.step()
+		}
+	})
+}
+
+func (r *Replica) act(a core.Action) {
+	switch a := a.(type) {
+	case *core.Call:
+		r.send(a)
+	case core.Start:
+		r.start(a)
+	case core.Cancel:
+		r.cancel(a)
+	case core.OpenStream:
+		r.openStream(a)
+	case core.Pull:
+		r.pull(a)
+	case core.CloseStream:
+		delete(r.streams, a.Stream)
+	case core.Announce:
+		r.w.note(r.Name, "announces", a.State, a.Reason)
+		r.say(rumour{state: a.State})
+	case core.Failed:
+		r.w.fail("%s gives up: %w", r.Name, a.Err)
+	case core.Stopped:
+		r.w.note(r.Name, "stops", fmt.Sprint(a.Cut))
+		then := r.onStop
+		r.gone()
+		then()
+	default:
+		r.observe(a)
+	}
+}
+
+// observe counts what asks for nothing.
+func (r *Replica) observe(a core.Action) {
+	s := &r.w.Stats
+	switch a := a.(type) {
+	case core.Finished:
+		reason := a.Reason
+		if a.Outcome == idempotency.Done {
+			reason = "done"
+		}
+		s.Finished[reason]++
+		r.w.note(r.Name, "finished", idOf(a.Occurrence).String(), a.Occurrence.Fence, int(a.Outcome), reason)
+	case core.Refused:
+		s.Refused[a.Cause]++
+		r.w.note(r.Name, "refused", idOf(a.Occurrence).String(), a.Occurrence.Fence, a.Cause)
+	case core.Decided:
+		s.Missed[a.Job] += a.Missed
+		r.w.note(r.Name, "decided", a.Job, len(a.Dues), a.Missed, a.Skipped)
+	case core.TakenUp:
+		s.TakenUp++
+		r.w.note(r.Name, "took up", idOf(a.Occurrence).String(), a.Occurrence.Fence, a.Crashes)
+	case core.Hedged:
+		s.Hedged++
+		r.w.note(r.Name, "hedged", idOf(a.Occurrence).String(), a.Occurrence.Fence)
+	case core.Lost:
+		s.Lost++
+		r.w.note(r.Name, "lost session", a.Session, a.Why)
+	case core.Renewed:
+		if a.Opened {
+			r.w.note(r.Name, "opened session", a.Session)
+		}
+	case core.Problem:
+		s.Problems++
+		r.w.note(r.Name, "problem", a.Job, a.Due, a.Err.Error())
+	case core.Stuck:
+		r.w.note(r.Name, "stuck", idOf(a.Occurrence).String(), a.Cause.Error())
+	default:
+		r.w.fail("%s: unknown action %T", r.Name, a)
+	}
+}
+
+func idOf(o jobs.Occurrence) oracle.ID {
+	return oracle.ID{Job: o.Job, Key: o.Key, Due: o.Due.Unix()}
+}

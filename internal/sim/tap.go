@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/internal/sim/oracle"
+)
+
+// tap stands between the replicas and the store, and tells the oracle what the
+// store answered, at the instant at which it did, whatever becomes of the answer.
+type tap struct {
+	idempotency.Store
+	w     *World
+	who   string
+	lease map[int64]time.Duration // by session
+	boots map[int64]string
+}
+
+// judge is told after a call what it did, unless it failed.
+func judge[T any](t *tap, name string, v T, err error, tell func(*oracle.Oracle)) (T, error) {
+	if err != nil {
+		t.w.note(t.who, "store: "+name, err.Error())
+		return v, err
+	}
+	t.w.Oracle.At(t.now())
+	tell(t.w.Oracle)
+	return v, nil
+}
+
+func (t *tap) now() time.Time { return t.w.StoreNow().Truncate(time.Microsecond) }
+
+func (t *tap) OpenSession(ctx context.Context, o idempotency.Opening) (idempotency.Session, idempotency.Renewal, error) {
+	s, r, err := t.Store.OpenSession(ctx, o)
+	_, err = judge(t, "OpenSession", s, err, func(x *oracle.Oracle) {
+		if t.lease == nil {
+			t.lease, t.boots = map[int64]time.Duration{}, map[int64]string{}
+		}
+		t.lease[s.ID], t.boots[s.ID] = o.Lease, o.Boot
+		t.w.note(t.who, "store: opens session", s.ID)
+		x.Session(s.ID, o.Boot, t.now().Add(o.Lease), true)
+	})
+	r.Store = "model" // the memory store draws its identity at random
+	return s, r, err
+}
+
+func (t *tap) RenewSession(ctx context.Context, s idempotency.Session) (idempotency.Renewal, error) {
+	r, err := t.Store.RenewSession(ctx, s)
+	r, err = judge(t, "RenewSession", r, err, func(x *oracle.Oracle) {
+		x.Session(s.ID, t.boots[s.ID], t.now().Add(t.lease[s.ID]), false)
+	})
+	r.Store = "model"
+	return r, err
+}
+
+func (t *tap) CloseSession(ctx context.Context, s idempotency.Session) error {
+	_, err := judge(t, "CloseSession", 0, t.Store.CloseSession(ctx, s), func(x *oracle.Oracle) {
+		t.w.note(t.who, "store: closes session", s.ID)
+		x.SessionDead(s.ID, true)
+	})
+	return err
+}
+
+func (t *tap) MarkDead(ctx context.Context, s idempotency.Session, dead []int64) error {
+	_, err := judge(t, "MarkDead", 0, t.Store.MarkDead(ctx, s, dead), func(x *oracle.Oracle) {
+		t.w.note(t.who, "store: marks dead", fmt.Sprint(dead))
+		for _, id := range dead {
+			x.SessionDead(id, false)
+		}
+	})
+	return err
+}
+
+func (t *tap) Declare(ctx context.Context, s idempotency.Session, d []idempotency.Declaration) ([]idempotency.Entry, error) {
+	e, err := t.Store.Declare(ctx, s, d)
+	return judge(t, "Declare", e, err, func(x *oracle.Oracle) {
+		for _, e := range e {
+			t.w.note(t.who, "store: declared", e.Job, e.Hash, e.InForce, e.Opened, e.Next)
+			x.Declared(s.ID, e.Job, e.Opened, e.Next)
+		}
+	})
+}
+
+func (t *tap) Decide(ctx context.Context, s idempotency.Session, nonce int64, d []idempotency.Decision) ([]idempotency.Decided, error) {
+	a, err := t.Store.Decide(ctx, s, nonce, d)
+	return judge(t, "Decide", a, err, func(x *oracle.Oracle) {
+		for i, d := range d {
+			t.w.note(t.who, "store: decides", d.Job, d.Seen.Opened, d.Opened, len(d.Run), fmt.Sprint(a[i].Won, rowsOf(a[i].Runs)))
+			if a[i].Won {
+				x.Decided(decisionOf(s.ID, nonce, d, a[i]))
+			}
+		}
+	})
+}
+
+func (t *tap) Claim(ctx context.Context, s idempotency.Session, nonce int64, c []idempotency.Claim) ([]idempotency.Answer, error) {
+	a, err := t.Store.Claim(ctx, s, nonce, c)
+	return judge(t, "Claim", a, err, func(x *oracle.Oracle) {
+		for i, c := range c {
+			t.w.note(t.who, "store: claims", key(c.ID).String(), fmt.Sprint(c.TakeUp), c.Seen, int(a[i].Verdict), a[i].Fence, a[i].Crashes)
+			t.claimed(x, s.ID, nonce, c, a[i])
+		}
+	})
+}
+
+func (t *tap) claimed(x *oracle.Oracle, session, nonce int64, c idempotency.Claim, a idempotency.Answer) {
+	record := c.OnExpired
+	switch a.Verdict {
+	case idempotency.Won:
+		x.Claimed(oracle.Claim{
+			Session: session, Nonce: nonce, ID: key(c.ID), Exclusive: c.Exclusive, TakeUp: c.TakeUp,
+			Seen: c.Seen, Fence: a.Fence, Attempt: a.Attempt, Crashes: a.Crashes,
+		})
+		return
+	case idempotency.Busy:
+		record = c.OnBusy
+	case idempotency.Expired:
+	default:
+		return
+	}
+	if record == nil || c.TakeUp || a.Verdict == idempotency.Expired && !x.Open(c.ID.Job, c.ID.Due.Unix()) {
+		return
+	}
+	r := oracle.Row{ID: key(c.ID), State: oracle.Ended, Outcome: outcome(record.Outcome), Wake: record.Wake}
+	if r.Outcome == oracle.None {
+		r.State = oracle.Waiting
+	}
+	x.Recorded(session, r)
+}
+
+func (t *tap) Finish(ctx context.Context, namespace string, f []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
+	a, err := t.Store.Finish(ctx, namespace, f)
+	return judge(t, "Finish", a, err, func(x *oracle.Oracle) {
+		for i, f := range f {
+			t.w.note(t.who, "store: finishes", key(f.ID).String(), f.Fence, outcome(f.Outcome).String(), f.Attempt, int(a[i]))
+			x.Finished(oracle.Finish{
+				ID: key(f.ID), Fence: f.Fence, Outcome: outcome(f.Outcome), Wake: f.Wake, Attempt: f.Attempt, Answer: oracle.Answer(a[i]),
+			})
+		}
+	})
+}
+
+func (t *tap) SavePass(ctx context.Context, s idempotency.Session, p []idempotency.Pass) ([]idempotency.Verdict, error) {
+	v, err := t.Store.SavePass(ctx, s, p)
+	return judge(t, "SavePass", v, err, func(x *oracle.Oracle) {
+		for i, p := range p {
+			t.w.note(t.who, "store: saves pass", p.Job, p.Due, fmt.Sprintf("%x/%x", p.Finished, p.Mine), int(v[i]))
+			if v[i] == idempotency.Won {
+				x.Passed(s.ID, p.Job, p.Due.Unix(), t.bits(p.Finished))
+			}
+		}
+	})
+}
+
+func (t *tap) bits(b []byte) []int {
+	var set []int
+	for p := range t.w.cfg.Timing.Partitions {
+		if b[p/8]>>(p%8)&1 == 1 {
+			set = append(set, p)
+		}
+	}
+	return set
+}
+
+func (t *tap) CloseDue(ctx context.Context, s idempotency.Session, job string, due time.Time, missed *idempotency.Range) (bool, error) {
+	closed, err := t.Store.CloseDue(ctx, s, job, due, missed)
+	return judge(t, "CloseDue", closed, err, func(x *oracle.Oracle) {
+		t.w.note(t.who, "store: closes due", job, due, fmt.Sprint(missed != nil, closed))
+		if !closed {
+			return
+		}
+		var m *oracle.Range
+		if missed != nil {
+			r := rangeOf(*missed)
+			m = &r
+		}
+		x.Closed(s.ID, job, due.Unix(), m)
+	})
+}

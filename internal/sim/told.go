@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"context"
+	"slices"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/internal/sim/oracle"
+)
+
+// What the store's calls say, in the oracle's own words.
+
+func key(id idempotency.ID) oracle.ID {
+	return oracle.ID{Job: id.Job, Key: id.Key, Due: id.Due.Unix()}
+}
+
+func outcome(o idempotency.Outcome) oracle.Outcome {
+	switch o {
+	case idempotency.Done:
+		return oracle.Done
+	case idempotency.Failed:
+		return oracle.Failed
+	case idempotency.Skipped:
+		return oracle.Skipped
+	case idempotency.Missed:
+		return oracle.Missed
+	}
+	return oracle.None
+}
+
+func rangeOf(r idempotency.Range) oracle.Range {
+	return oracle.Range{From: r.From.Unix(), To: r.To.Unix(), Count: r.Count, Outcome: outcome(r.Outcome)}
+}
+
+func rowsOf(runs []idempotency.Run) []oracle.Row {
+	var rows []oracle.Row
+	for _, r := range runs {
+		x := oracle.Row{
+			ID: key(r.ID), State: map[idempotency.State]oracle.State{
+				idempotency.Waiting: oracle.Waiting, idempotency.Running: oracle.Running, idempotency.Ended: oracle.Ended,
+			}[r.State],
+			Fence: r.Fence, Attempt: r.Attempt, Crashes: r.Crashes, Wake: r.Wake,
+		}
+		if x.State == oracle.Ended {
+			x.Outcome, x.Overlap = outcome(r.Outcome), r.Reason == "overlap"
+		}
+		rows = append(rows, x)
+	}
+	return rows
+}
+
+func decisionOf(session, nonce int64, d idempotency.Decision, a idempotency.Decided) oracle.Decision {
+	x := oracle.Decision{
+		Session: session, Nonce: nonce, Job: d.Job, SeenHash: d.Seen.Hash, Hash: d.Hash,
+		SeenOpened: d.Seen.Opened, Open: d.Opened, Next: d.Next, Keyed: d.Keyed, Rows: rowsOf(a.Runs),
+	}
+	for _, t := range d.Run {
+		x.Run = append(x.Run, t.Unix())
+	}
+	for _, r := range d.Ranges {
+		x.Ranges = append(x.Ranges, rangeOf(r))
+	}
+	return x
+}
+
+// stored is every run that the store holds.
+func (w *World) stored() []oracle.Row {
+	var runs []idempotency.Run
+	for r, err := range w.memory.List(context.Background(), idempotency.Filter{Namespace: Namespace}) {
+		if err != nil {
+			w.fail("store: %w", err)
+			break
+		}
+		runs = append(runs, r)
+	}
+	return slices.Clip(rowsOf(runs))
+}

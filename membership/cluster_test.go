@@ -1,0 +1,355 @@
+package membership
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-go/belfry/internal/simnet"
+)
+
+// members is what the scheduler asks of a membership; stated here too, since neither package imports the other.
+type members interface {
+	Self() string
+	Watch() (owners []string, changed <-chan struct{})
+	Announce(ctx context.Context, state, layout, reason string, facts map[string]string) error
+	Facts() map[string]map[string]string
+}
+
+var (
+	_ members = (*Cluster)(nil)
+	_ members = (*Static)(nil)
+)
+
+// TestLostAreCalled takes the seed away before the split, so that only the memory of lost peers can merge it; the
+// seed said goodbye and is forgotten.
+func TestLostAreCalled(t *testing.T) {
+	t.Parallel()
+	bubble(t, 4, func(f *fleet) {
+		all := f.serve(6, Fast)
+		f.close(all[0])
+		rest, want := all[1:], names(6)[1:]
+		f.agree(5*time.Second, rest, want)
+		f.net.Split(addrs(rest[:2]), addrs(rest[2:]))
+		f.agree(time.Minute, rest[:2], want[:2])
+		f.agree(time.Minute, rest[2:], want[2:])
+		time.Sleep(2 * time.Minute)
+		f.net.Heal()
+		f.Logf("merged %s after the heal", f.agree(merged, rest, want))
+		for _, c := range rest {
+			if _, lost := c.view.targets(); len(lost) > 0 {
+				f.Errorf("%s still calls %v", c.Self(), lost)
+			}
+		}
+	})
+}
+
+// close closes one member.
+func (f *fleet) close(c *Cluster) {
+	f.Helper()
+	begun := time.Now()
+	if err := c.Close(); err != nil {
+		f.Error(err)
+	}
+	if took := time.Since(begun); took > closeMost {
+		f.Errorf("Close took %s", took)
+	}
+}
+
+// crash kills one member: its process is gone, without a word.
+func (f *fleet) crash(c *Cluster) {
+	f.net.Kill(c.Addr())
+	f.all = slices.DeleteFunc(f.all, func(o *Cluster) bool { return o == c })
+	f.close(c)
+}
+
+// TestBornApart starts a member while it is cut off (GS-03): it goes on alone, and finds the others later.
+func TestBornApart(t *testing.T) {
+	t.Parallel()
+	bubble(t, 3, func(f *fleet) {
+		all := f.serve(2, Fast)
+		var logged syncBuffer
+		h := f.net.Listen()
+		f.net.Split(addrs(all), []string{h.Addr()})
+		c, err := joinOn(f.Context(), Config{Name: letter(2), Namespace: "test", Seeds: addrs(all),
+			Logger: slog.New(slog.NewTextHandler(&logged, nil))}, h)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.all = append(f.all, c)
+		f.announce(c, Serving)
+		f.agree(0, []*Cluster{c}, []string{letter(2)})
+		time.Sleep(time.Minute)
+		if s := logged.String(); !strings.Contains(s, "no seed answers") || !strings.Contains(s, all[0].Addr()) {
+			f.Errorf("the log does not say which seeds are waited for: %s", s)
+		}
+		f.net.Heal()
+		f.agree(merged, f.all, names(3))
+	})
+}
+
+// TestAsymmetricCut drops one direction only (F15): whatever is seen meanwhile, the views do not flap, and are one
+// again after the heal.
+func TestAsymmetricCut(t *testing.T) {
+	t.Parallel()
+	bubble(t, 4, func(f *fleet) {
+		all := f.serve(4, Fast)
+		f.net.Cut(all[0].Addr(), all[1].Addr())
+		changes := f.changes(all, 3*time.Minute)
+		f.Logf("changes of owners in 3 minutes: %v", changes)
+		if most := slices.Max(changes); most > 3*6 {
+			f.Errorf("seed %d: %d changes in 3 minutes; 6 a minute are allowed", f.seed, most)
+		}
+		f.net.Heal()
+		f.agree(merged, all, names(4))
+	})
+}
+
+// TestDeafMember hears all and is heard by none (F15): it is dropped or kept, without flapping.
+func TestDeafMember(t *testing.T) {
+	t.Parallel()
+	bubble(t, 4, func(f *fleet) {
+		all := f.serve(4, Fast)
+		for _, c := range all[1:] {
+			f.net.Cut(all[0].Addr(), c.Addr())
+		}
+		changes := f.changes(all, 3*time.Minute)
+		f.Logf("changes of owners in 3 minutes: %v", changes)
+		if most := slices.Max(changes); most > 3*6 {
+			f.Errorf("seed %d: %d changes in 3 minutes; 6 a minute are allowed", f.seed, most)
+		}
+		f.net.Heal()
+		f.agree(merged, all, names(4))
+	})
+}
+
+// changes counts each member's changes of owners while d passes.
+func (f *fleet) changes(cs []*Cluster, d time.Duration) []int {
+	n := make([]int, len(cs))
+	end := time.Now().Add(d)
+	last := make([][]string, len(cs))
+	for i, c := range cs {
+		last[i] = owners(c)
+	}
+	for time.Now().Before(end) {
+		time.Sleep(10 * time.Millisecond)
+		for i, c := range cs {
+			if o := owners(c); !slices.Equal(o, last[i]) {
+				n[i]++
+				last[i] = o
+			}
+		}
+	}
+	return n
+}
+
+// TestRestart kills a member and starts it with the same name and another address (F19), and lets a third be
+// killed for good to measure detection.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	bubble(t, 4, func(f *fleet) {
+		f.serve(5, Fast)
+		old := f.all[2]
+		f.crash(old)
+		again := f.join(Config{Name: old.Self(), Seeds: addrs(f.all[:1])})
+		if again.Boot() == old.Boot() {
+			f.Fatal("two boots with one id")
+		}
+		f.announce(again, Serving)
+		took := f.within(10*time.Second, "only the new boot is seen", func() bool {
+			return !slices.ContainsFunc(f.all, func(c *Cluster) bool {
+				ms := c.Members()
+				return !slices.Equal(owners(c), names(5)) || len(ms) != 5 || find(ms, again.Boot()).State != Serving
+			})
+		})
+		f.crash(f.all[3])
+		gone := f.agree(5*time.Second, f.all, slices.Delete(names(5), 4, 5))
+		f.Logf("restart agreed after %s; another crash seen by all after %s", took, gone)
+	})
+}
+
+// TestOneName runs two processes with one name (F20): the newest owns everywhere, the older says why it does not,
+// and takes over again when the newest has gone.
+func TestOneName(t *testing.T) {
+	t.Parallel()
+	bubble(t, 3, func(f *fleet) {
+		all := f.serve(3, Fast)
+		older := all[1]
+		time.Sleep(time.Second)
+		newer := f.join(Config{Name: older.Self(), Seeds: addrs(all[:1])})
+		f.announce(newer, Serving)
+		others := []*Cluster{all[0], all[2], newer}
+		f.within(5*time.Second, "the older is superseded", func() bool {
+			for _, c := range f.all {
+				m := find(c.Members(), older.Boot())
+				if m.State != Unfit || !strings.Contains(m.Reason, "superseded by boot "+newer.Boot()) {
+					return false
+				}
+			}
+			return true
+		})
+		f.agree(0, others, names(3))
+		f.agree(0, []*Cluster{older}, []string{letter(0), letter(2)})
+		if err := newer.Announce(f.Context(), "serving", "layout", "", map[string]string{"store": "new"}); err != nil {
+			f.Fatal(err)
+		}
+		f.within(5*time.Second, "the newest's facts", func() bool {
+			return all[0].Facts()[older.Self()]["store"] == "new"
+		})
+		f.close(newer)
+		f.agree(5*time.Second, all, names(3))
+	})
+}
+
+// TestTwoBootsAlone leaves the older of two boots with nobody to own: its own list is empty, for the name is not
+// its own any more.
+func TestTwoBootsAlone(t *testing.T) {
+	t.Parallel()
+	bubble(t, 2, func(f *fleet) {
+		older := f.serve(1, Fast)[0]
+		time.Sleep(time.Second)
+		newer := f.join(Config{Name: older.Self(), Seeds: addrs(f.all)})
+		f.announce(newer, Serving)
+		f.agree(5*time.Second, []*Cluster{older}, nil)
+		f.agree(0, []*Cluster{newer}, names(1))
+		f.crash(newer)
+		f.agree(5*time.Second, []*Cluster{older}, names(1))
+	})
+}
+
+// TestStrangers lets two namespaces, and two keys, share a seed and know each other's addresses (F21, GS-05): they
+// never become members, and the log says whose call was refused, at a bounded rate.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	key := func(b byte) [][]byte { return [][]byte{bytes.Repeat([]byte{b}, 32)} }
+	for _, c := range []struct {
+		name        string
+		ours, their Config
+		says        string
+	}{
+		{"label", Config{Namespace: "test"}, Config{Namespace: "other"}, `unacceptable label \"belfry/other\"`},
+		{"key", Config{Secrets: key(1)}, Config{Secrets: key(2)}, "decrypt"},
+		{"no key", Config{Secrets: key(1)}, Config{}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, 2, func(f *fleet) {
+				var logged syncBuffer
+				c.ours.Name, c.ours.Logger = "a", slog.New(slog.NewTextHandler(&logged, nil))
+				a := f.join(c.ours)
+				f.announce(a, Serving)
+				c.their.Name, c.their.Seeds = "b", []string{a.Addr()}
+				b := f.join(c.their)
+				f.announce(b, Serving)
+				for range 600 {
+					time.Sleep(time.Second)
+					if len(a.Members()) != 1 || len(b.Members()) != 1 {
+						f.Fatalf("seed %d: strangers are members: %v, %v", f.seed, a.Members(), b.Members())
+					}
+				}
+				if !strings.Contains(logged.String(), c.says) {
+					f.Errorf("the log does not say %q: %.1000s", c.says, logged.String())
+				}
+				if n := strings.Count(logged.String(), "\n"); n > 100 {
+					f.Errorf("%d log lines in 600 s", n)
+				}
+			})
+		})
+	}
+}
+
+// TestGhosts lets many members come and go, half of them by crashing (GS-11), and replays what one of the dead once
+// said: the live ones only own, and a ghost stays no longer than a crash takes to be seen.
+func TestGhosts(t *testing.T) {
+	t.Parallel()
+	bubble(t, 2, func(f *fleet) {
+		f.serve(3, Fast)
+		for i := range 20 {
+			c := f.join(Config{Name: fmt.Sprintf("ghost%02d", i), Seeds: addrs(f.all[:1])})
+			f.announce(c, Serving)
+			time.Sleep(500 * time.Millisecond)
+			if i%2 == 0 {
+				f.crash(c)
+			} else {
+				f.all = f.all[:3]
+				f.close(c)
+			}
+		}
+		f.agree(5*time.Second, f.all, names(3))
+		time.Sleep(2 * time.Minute) // memberlist has forgotten them; we still call the crashed
+		f.agree(0, f.all, names(3))
+		if n := len(f.all[0].view.lost); n != 10 {
+			f.Errorf("%d peers are called again, not the 10 that crashed", n)
+		}
+	})
+}
+
+// TestStaleAlive replays to one member all that a member said before it crashed.
+func TestStaleAlive(t *testing.T) {
+	t.Parallel()
+	bubble(t, 2, func(f *fleet) {
+		all := f.serve(3, Fast)
+		tape := f.net.Record(all[0].Addr())
+		ghost := f.join(Config{Name: "ghost", Seeds: addrs(all[:1])})
+		f.announce(ghost, Serving)
+		f.agree(5*time.Second, all, append([]string{"ghost"}, names(3)...))
+		f.crash(ghost)
+		f.agree(5*time.Second, f.all, names(3))
+		for _, after := range []time.Duration{0, 2 * time.Minute} {
+			time.Sleep(after)
+			tape.Replay()
+			time.Sleep(5 * time.Second)
+			f.agree(0, f.all, names(3))
+		}
+	})
+}
+
+// TestChurn grows from 3 to 20 and shrinks to 3 (F23 in small), a second apart.
+func TestChurn(t *testing.T) {
+	t.Parallel()
+	bubble(t, 2, func(f *fleet) {
+		f.serve(3, Fast)
+		for i := 3; i < 20; i++ {
+			f.announce(f.join(Config{Name: letter(i), Seeds: addrs(f.all[:2])}), Serving)
+			time.Sleep(time.Second)
+		}
+		up := f.agree(10*time.Second, f.all, names(20))
+		gone := slices.Clone(f.all[3:])
+		for i, c := range gone {
+			if i%3 == 0 {
+				f.crash(c)
+			} else {
+				f.all = slices.DeleteFunc(f.all, func(o *Cluster) bool { return o == c })
+				f.close(c)
+			}
+		}
+		f.Logf("20 agree after %s, 3 after %s", up, f.agree(10*time.Second, f.all, names(3)))
+	})
+}
+
+// TestJoinCancelled returns the context's error and leaves nothing behind.
+func TestJoinCancelled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1)
+		h, silent := net.Listen(), net.Listen()
+		net.Split([]string{h.Addr()}, []string{silent.Addr()})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		_, err := joinOn(ctx, Config{Name: "a", Namespace: "test", Seeds: []string{silent.Addr()}, Logger: quietLog()}, h)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		if err := silent.Shutdown(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+	})
+}
