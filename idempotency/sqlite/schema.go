@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
@@ -159,28 +158,6 @@ var schema = []string{
 ) STRICT, WITHOUT ROWID`,
 }
 
-// prepareSchema makes the schema where there is none, and refuses one that is
-// not exactly ours.
-func (s *Store) prepareSchema(ctx context.Context, noMigrate bool) error {
-	check := func(t *tx) error {
-		made, err := inspect(t)
-		switch {
-		case err != nil || made:
-			return err
-		case noMigrate:
-			return errors.New("it holds no store, and Options.NoMigrate forbids to make one; check the path")
-		}
-		return create(t)
-	}
-	err := s.read(ctx, check)
-	if err == errWrite {
-		// Of many processes that come at once the first makes it, whole; the
-		// others find it.
-		err = s.write(ctx, false, check)
-	}
-	return err
-}
-
 // inspect reports whether the schema is there, and refuses any that is only
 // half there or of another version.
 func inspect(t *tx) (made bool, err error) {
@@ -220,6 +197,8 @@ func object(text string) string {
 	return text[i : i+strings.IndexByte(text[i:], ' ')]
 }
 
+// create makes the schema, in the caller's transaction: of many processes that
+// come at once the first makes it, whole, and the others find it.
 func create(t *tx) error {
 	for _, text := range schema {
 		if _, err := t.exec(text); err != nil {
