@@ -172,6 +172,17 @@ func (c *Cluster) Members() []Member {
 	return slices.Clone(c.view.snapshot().members)
 }
 
+// Reason returns why this replica owns nothing, as Members shows it: what it announced, or what overruled it. Empty
+// while it serves.
+func (c *Cluster) Reason() string {
+	for _, m := range c.view.snapshot().members {
+		if m.Boot == c.boot && m.State != Serving {
+			return m.Reason
+		}
+	}
+	return ""
+}
+
 // Facts returns what the other live members announced, by name; of two processes with one name, the newest's. The
 // maps are the caller's.
 func (c *Cluster) Facts() map[string]map[string]string {

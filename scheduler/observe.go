@@ -100,7 +100,7 @@ func (r *runner) observe(a core.Action) {
 		r.logFinished(a)
 		notify(o, func(h Hooks) func(context.Context, Finished) { return h.Finished }, Finished(a))
 	case core.Refused:
-		r.log.Debug("refused", about(a.Occurrence, "cause", a.Cause)...)
+		r.debug("refused", a.Occurrence, "cause", a.Cause)
 		notify(o, func(h Hooks) func(context.Context, Refused) { return h.Refused }, Refused(a))
 	case core.Decided:
 		r.logDecided(a)
@@ -109,7 +109,7 @@ func (r *runner) observe(a core.Action) {
 		r.log.Info("took a run up whose replica is gone", about(a.Occurrence, "crashes", a.Crashes)...)
 		notify(o, func(h Hooks) func(context.Context, TakenUp) { return h.TakenUp }, TakenUp(a))
 	case core.Hedged:
-		r.log.Debug("claimed a run that its owner did not move", about(a.Occurrence)...)
+		r.debug("claimed a run that its owner did not move", a.Occurrence)
 		notify(o, func(h Hooks) func(context.Context, jobs.Occurrence) { return h.Hedged }, a.Occurrence)
 	case core.Stuck:
 		r.log.Warn("a handler ignores its ended context; its worker stays taken", about(a.Occurrence, "cause", a.Cause)...)
@@ -131,9 +131,9 @@ func (r *runner) logFinished(a core.Finished) {
 	case a.Outcome == idempotency.Failed:
 		r.log.Error("run failed for good", about(a.Occurrence, "reason", a.Reason, "err", a.Err)...)
 	case a.Outcome == idempotency.Wait && a.Err != nil:
-		r.log.Debug("attempt failed; the run waits for another", about(a.Occurrence, "reason", a.Reason, "err", a.Err)...)
+		r.debug("attempt failed; the run waits for another", a.Occurrence, "reason", a.Reason, "err", a.Err)
 	default:
-		r.log.Debug("run ended", about(a.Occurrence, "reason", a.Reason, "late", a.Late, "took", a.Took)...)
+		r.debug("run ended", a.Occurrence, "reason", a.Reason, "late", a.Late, "took", a.Took)
 	}
 }
 
@@ -143,6 +143,13 @@ func (r *runner) logDecided(a core.Decided) {
 		return
 	}
 	r.log.Debug("opened", "job", a.Job, "dues", a.Dues, "skipped", a.Skipped)
+}
+
+// debug logs something of one run, if anybody looks: there may be thousands a second.
+func (r *runner) debug(msg string, o jobs.Occurrence, more ...any) {
+	if r.log.Enabled(r.base, slog.LevelDebug) {
+		r.log.Debug(msg, about(o, more...)...)
+	}
 }
 
 // about is the attributes that name a run.

@@ -50,9 +50,9 @@ func (c *Core) forget() {
 		}
 	}
 	oldest := c.storeNow().Add(-c.cfg.Horizon - c.cfg.Lease).Unix()
-	for k := range c.delayed {
+	for k := range c.setbacks {
 		if k.due < oldest {
-			delete(c.delayed, k)
+			delete(c.setbacks, k)
 		}
 	}
 	for k := range c.keys {

@@ -37,8 +37,26 @@ type pass struct {
 
 func (p *pass) key() dueKey { return keyOf(p.job.Name, p.due) }
 
-// patience is how long a replica waits before it streams again what its source failed to yield.
-const patience = time.Second
+// patience is how long a replica waits before it streams again what its source
+// failed to yield; it doubles with each failure, up to maxPatience.
+const (
+	patience    = time.Second
+	maxPatience = time.Minute
+)
+
+// setback is a due whose source failed here.
+type setback struct {
+	times int
+	until time.Duration
+}
+
+// setBack notes one more failure of a due's source, and returns how long to wait.
+func (c *Core) setBack(k dueKey) time.Duration {
+	b := c.setbacks[k]
+	wait := min(patience<<min(b.times, 10), maxPatience)
+	c.setbacks[k] = setback{times: b.times + 1, until: c.now.Mono + wait}
+	return wait
+}
 
 // actOpen begins a pass over what lags in an open due, or closes it.
 func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
@@ -50,7 +68,12 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 		c.closeDue(now, j, o)
 		return
 	}
-	if c.passOf(k) != nil || c.now.Mono < c.delayed[k] || j.entry.Hash != j.hash {
+	if j.entry.Hash != j.hash { // ours came in force since we read the entry, else the store would not name this due
+		j.entry.Definition = j.definition()
+		next, _ := j.Schedule.Next(c.storeNow())
+		c.storeDues.set(j, next)
+	}
+	if c.passOf(k) != nil || c.now.Mono < c.setbacks[k].until {
 		return
 	}
 	// Without a free worker a pass begins only where we are busy with the job
@@ -174,7 +197,7 @@ func (c *Core) failedStream(p *pass, err error) {
 		p.dirty, p.ended = true, true
 		return
 	}
-	c.after(patience, func() {
+	c.after(c.setBack(p.key()), func() {
 		if !p.dropped {
 			c.openStream(p)
 		}
@@ -258,7 +281,7 @@ func (c *Core) finishPass(p *pass) {
 	case p.job.efficient():
 		c.dropPass(p)
 	case p.dirty:
-		c.delayed[p.key()] = c.now.Mono + patience
+		c.setBack(p.key())
 		c.dropPass(p)
 	default:
 		p.ending = true
