@@ -31,7 +31,7 @@ func (c *Core) closeDue(now time.Time, j *job, o idempotency.OpenDue) {
 			}
 			delete(c.closing, k)
 			if err == nil && closed {
-				delete(c.keys, k)
+				delete(c.progress, k)
 				delete(c.setbacks, k)
 			}
 		}))

@@ -55,9 +55,9 @@ func (c *Core) forget() {
 			delete(c.setbacks, k)
 		}
 	}
-	for k := range c.keys {
+	for k := range c.progress {
 		if k.due < oldest {
-			delete(c.keys, k)
+			delete(c.progress, k)
 		}
 	}
 }
