@@ -7,6 +7,10 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 )
 
+// maxPasses bounds how many passes over one due run at once: one over what we
+// own, and one more for each time that others left us something meanwhile.
+const maxPasses = 4
+
 // actOpen begins a pass over what lags in an open due, or closes it.
 func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	j, k := c.jobs[o.Job], keyOf(o.Job, o.Due)
@@ -22,7 +26,7 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 		next, _ := j.Schedule.Next(c.storeNow())
 		c.storeDues.set(j, next)
 	}
-	if c.passOf(k) != nil || c.now.Mono < c.setbacks[k].until {
+	if c.passesOf(k) >= maxPasses || c.now.Mono < c.setbacks[k].until {
 		return
 	}
 	// Without a free worker a pass begins only where we are busy with the job
@@ -46,10 +50,16 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 // once, as successor of rank r after r x Grace in which no live session moved them.
 func (c *Core) lagging(now time.Time, o idempotency.OpenDue) (mask, hedge []byte) {
 	mask, hedge = make([]byte, c.cfg.Partitions/8), make([]byte, c.cfg.Partitions/8)
-	finished := union(c.progressOf(keyOf(o.Job, o.Due)).finished, o.Finished)
+	k := keyOf(o.Job, o.Due)
+	settled := union(c.progressOf(k).finished, o.Finished) // or about to be, by a pass of ours
+	for _, p := range c.passes {
+		if p.key() == k {
+			settled = union(p.mask, settled)
+		}
+	}
 	for r, bits := range c.ranks {
 		for i := range mask {
-			b := bits[i] &^ finished[i]
+			b := bits[i] &^ settled[i]
 			if r > 0 && b != 0 {
 				b &^= moving(o, i, now.Add(-time.Duration(r)*c.cfg.Grace))
 				hedge[i] |= b

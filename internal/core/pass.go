@@ -107,12 +107,12 @@ func (c *Core) failedStream(p *pass, err error) {
 	})
 }
 
-// advance gives keys of a pass to free workers, and ends the pass when all are settled.
-func (c *Core) advance(p *pass) {
+// advance gives keys of a pass to some free workers, and ends the pass when all are settled.
+func (c *Core) advance(p *pass, workers int) {
 	if !p.saved && !p.job.efficient() {
 		return
 	}
-	for len(p.buf) > 0 && c.workers.free(c) > 0 {
+	for ; len(p.buf) > 0 && workers > 0; workers-- {
 		key := p.buf[0]
 		p.buf = p.buf[1:]
 		if p.job.efficient() {
@@ -241,13 +241,13 @@ func (c *Core) touchPasses(s *session) bool {
 	return true
 }
 
-func (c *Core) passOf(k dueKey) *pass {
+func (c *Core) passesOf(k dueKey) (n int) {
 	for _, p := range c.passes {
 		if p.key() == k {
-			return p
+			n++
 		}
 	}
-	return nil
+	return n
 }
 
 // addPass keeps the passes in the order of their dues: older ones get workers first.

@@ -110,12 +110,26 @@ func (c *Core) fill() {
 	if c.ready() {
 		c.fillBacklog()
 	}
-	for _, p := range slices.Clone(c.passes) {
+	passes := slices.Clone(c.passes)
+	for i, p := range passes {
 		if c.ready() || p.job.efficient() {
-			c.advance(p)
+			c.advance(p, c.share(passes[i:]))
 		}
 	}
 	c.fillLocal()
+}
+
+// share is how many of the free workers the first of these passes gets: all of
+// them but what the others over the same due need to get on too.
+func (c *Core) share(passes []*pass) int {
+	same := 0
+	for _, p := range passes {
+		if p.due.Equal(passes[0].due) && len(p.buf) > 0 {
+			same++
+		}
+	}
+	free := c.workers.free(c)
+	return min(free, free/max(same, 1)+1)
 }
 
 func (c *Core) fillBacklog() {
