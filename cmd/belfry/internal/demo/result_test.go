@@ -144,7 +144,7 @@ replica-2 was killed in the second night and started again; 61 runs left unfinis
 1.4 s after a kill at most, another process charged a customer that the killed one owned.
 The provider was called 3,047 times, 47 of them for a charge that it had made already (the caller died before it wrote that down): the idempotency key made the repeat harmless.
 The latest start was 2.8 s after its due. The store refused 12 claims.
-Each refused claim would have been a second run.
+Each refused claim was for a run that another replica had: it did not start twice.
 The largest replica used 31 MB of memory.
 The files are in here: the provider's ledger, the store, and a log for each process.
 `

@@ -31,7 +31,7 @@ func (s story) text() string {
 	s.tellRepeats(say)
 	say("The latest start was %s after its due. The store refused %s.", seconds(s.MaxLatenessMS), plural(s.RefusedClaims, "claim"))
 	if s.RefusedClaims > 0 {
-		say("Each refused claim would have been a second run.")
+		say("Each refused claim was for a run that another replica had: it did not start twice.")
 	}
 	if s.peak > 0 {
 		say("The largest replica used %d MB of memory.", s.peak>>20)
