@@ -51,7 +51,7 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 func (c *Core) lagging(now time.Time, o idempotency.OpenDue) (mask, hedge []byte) {
 	mask, hedge = make([]byte, c.cfg.Partitions/8), make([]byte, c.cfg.Partitions/8)
 	k := keyOf(o.Job, o.Due)
-	settled := union(c.progressOf(k).finished, o.Finished) // or about to be, by a pass of ours
+	settled := union(c.progress[k].finished, o.Finished) // or about to be, by a pass of ours
 	for _, p := range c.passes {
 		if p.key() == k {
 			settled = union(p.mask, settled)
@@ -99,15 +99,7 @@ func empty(bits []byte) bool { return !slices.ContainsFunc(bits, func(b byte) bo
 type progress struct {
 	keys     int64
 	finished []byte
-}
-
-func (c *Core) progressOf(k dueKey) *progress {
-	p := c.progress[k]
-	if p == nil {
-		p = &progress{}
-		c.progress[k] = p
-	}
-	return p
+	saved    time.Duration
 }
 
 func union(a, b []byte) []byte {

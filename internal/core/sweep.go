@@ -38,7 +38,7 @@ func (c *Core) sweep() {
 	}
 	w.next = c.now.Mono + c.cfg.Sweep
 	w.asking = true
-	s := c.session
+	s, sent := c.session, c.now.Mono
 	q := idempotency.LagQuery{Ranks: c.ranks, Grace: c.cfg.Grace}
 	if c.workers.free(c) > 0 {
 		q.Limit = min(4*c.cfg.Concurrency, idempotency.MaxBatch)
@@ -58,6 +58,7 @@ func (c *Core) sweep() {
 			case err == nil && !c.draining:
 				w.full = q.Limit > 0 && (len(l.Waiting) >= q.Limit || len(l.Orphaned) >= q.Limit)
 				w.won = false
+				c.forgetClosed(l.Open, sent)
 				c.act(l)
 			}
 		}))
