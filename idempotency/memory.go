@@ -41,12 +41,13 @@ func NewMemory(now func() time.Time) *Memory {
 // session is a session's row.
 type session struct {
 	Opening
-	id      int64
-	expires time.Time
-	marked  time.Time // zero: not marked dead
-	defs    map[string]Definition
-	runs    map[*row]struct{} // running under it
-	named   int               // rows whose last claim or decision was its
+	id       int64
+	expires  time.Time
+	marked   time.Time // zero: not marked dead
+	defs     map[string]Definition
+	declared int64             // nonce of the Declare that they are of
+	runs     map[*row]struct{} // running under it
+	named    int               // rows whose last claim or decision was its
 }
 
 func (s *session) live(now time.Time) bool {

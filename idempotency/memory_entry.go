@@ -13,14 +13,17 @@ type entry struct {
 }
 
 // Declare announces definitions; see Entries.
-func (m *Memory) Declare(ctx context.Context, s Session, d []Declaration) (entries []Entry, err error) {
+func (m *Memory) Declare(ctx context.Context, s Session, nonce int64, d []Declaration) (entries []Entry, err error) {
 	if err := CheckDeclarations(d); err != nil {
 		return nil, err
 	}
 	err = m.with(ctx, s, func(c *call) error {
-		c.by.defs = make(map[string]Definition, len(d))
-		for _, x := range d {
-			c.declare(x)
+		if nonce >= c.by.declared {
+			c.by.declared = nonce
+			c.by.defs = make(map[string]Definition, len(d))
+			for _, x := range d {
+				c.declare(x)
+			}
 		}
 		entries = make([]Entry, len(d))
 		for i, x := range d {
@@ -130,7 +133,7 @@ func (c *call) write(e *entry, d Decision, by holder) {
 	}
 	if d.Keyed {
 		for _, due := range d.Run {
-			c.openKeyed(d.Job, instant(due), len(d.Run) > 1)
+			c.openKeyed(d.Job, instant(due), d.CatchUp)
 		}
 		return
 	}
@@ -144,9 +147,9 @@ func (c *call) write(e *entry, d Decision, by holder) {
 		}
 		r := c.insert(id, by)
 		switch {
-		case overlap:
+		case overlap && !d.CatchUp:
 			c.apply(r, Finish{Outcome: Skipped, Reason: "overlap"}, c.now)
-		case claims < d.Claim && !c.busy(id):
+		case !overlap && claims < d.Claim && !c.busy(id):
 			c.run(r, by.nonce, true)
 			claims++
 		default:
@@ -176,12 +179,12 @@ func (e *Entry) runKey() string {
 	return e.Job
 }
 
-func (c *call) openKeyed(job string, due time.Time, several bool) {
+func (c *call) openKeyed(job string, due time.Time, catchUp bool) {
 	at := jobDue{job, due.Unix()}
 	if c.keyed[at] != nil {
 		return
 	}
-	d := &keyedDue{job: job, due: due, opened: c.now, several: several}
+	d := &keyedDue{job: job, due: due, opened: c.now, catchUp: catchUp}
 	c.keyed[at] = d
 	c.open = addDue(c.open, d)
 }

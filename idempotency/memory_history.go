@@ -3,7 +3,6 @@ package idempotency
 import (
 	"context"
 	"iter"
-	"slices"
 	"time"
 )
 
@@ -39,7 +38,7 @@ func (m *Memory) list(f Filter) []Run {
 	if sp == nil {
 		return nil
 	}
-	var list []Run
+	var list []*row
 	for _, d := range sp.dues {
 		due := time.Unix(d.due, 0)
 		if due.Before(f.From) {
@@ -48,20 +47,19 @@ func (m *Memory) list(f Filter) []Run {
 		if !f.To.IsZero() && !due.Before(f.To) || f.Limit > 0 && len(list) >= f.Limit {
 			break
 		}
-		slices.SortFunc(d.rows, func(a, b *row) int { return byDue(a.Run, b.Run) })
-		for _, r := range d.rows {
-			if f.chooses(r.Run) {
-				list = append(list, r.Run)
+		for _, r := range d.inOrder() {
+			if f.chooses(r) {
+				list = append(list, r)
 			}
 		}
 	}
 	if f.Limit > 0 {
 		list = list[:min(len(list), f.Limit)]
 	}
-	return list
+	return runs(list)
 }
 
-func (f Filter) chooses(r Run) bool {
+func (f *Filter) chooses(r *row) bool {
 	return (f.Job == "" || r.ID.Job == f.Job) && (f.Key == "" || r.ID.Key == f.Key) &&
 		(f.Outcome == 0 || r.Outcome == f.Outcome)
 }

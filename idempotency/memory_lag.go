@@ -72,7 +72,7 @@ func (l *lagging) openDues() []OpenDue {
 		if !l.knows(d.job) {
 			continue
 		}
-		x := OpenDue{Job: d.job, Due: d.due, Opened: d.opened, Several: d.several, Finished: l.finished(d)}
+		x := OpenDue{Job: d.job, Due: d.due, Opened: d.opened, CatchUp: d.catchUp, Finished: l.finished(d)}
 		for _, p := range d.passes {
 			if s := l.session(p.Session); s == nil || !s.live(l.now) {
 				continue
@@ -87,24 +87,24 @@ func (l *lagging) openDues() []OpenDue {
 }
 
 func (l *lagging) waitingRuns() []Run {
-	var list []Run
+	var list []*row
 	for r := range l.waiting {
 		if l.knows(r.ID.Job) && l.due(r.ID.Key, r.Wake) && l.exclusive[keyOf(r.ID)] == nil {
-			list = append(list, r.Run)
+			list = append(list, r)
 		}
 	}
 	return l.oldest(list, 2)
 }
 
 func (l *lagging) orphanedRuns() []Run {
-	var list []Run
+	var list []*row
 	for _, s := range l.sessions {
 		if s.live(l.now) {
 			continue
 		}
 		for r := range s.runs {
 			if l.knows(r.ID.Job) && l.due(r.ID.Key, s.died()) {
-				list = append(list, r.Run)
+				list = append(list, r)
 			}
 		}
 	}
@@ -113,15 +113,15 @@ func (l *lagging) orphanedRuns() []Run {
 
 // oldest returns the oldest of the runs up to the limit, of those with that many
 // crashes or more at most one: a key that kills its process must die alone.
-func (l *lagging) oldest(list []Run, crashes int) []Run {
+func (l *lagging) oldest(list []*row, crashes int) []Run {
 	slices.SortFunc(list, byDue)
 	suspects := 0
-	list = slices.DeleteFunc(list, func(r Run) bool {
+	list = slices.DeleteFunc(list, func(r *row) bool {
 		if r.Crashes < crashes {
 			return false
 		}
 		suspects++
 		return suspects > 1
 	})
-	return list[:min(len(list), l.q.Limit)]
+	return runs(list[:min(len(list), l.q.Limit)])
 }

@@ -24,7 +24,7 @@ func (m *Memory) Prune(ctx context.Context, s Session, limit int) (n int, err er
 func (c *call) prune(limit int) int {
 	p := pruning{
 		call: c, before: c.now.Add(-c.by.Retention), limit: limit, oldest: make(map[string]time.Time),
-		goneRanges: make(map[*Range]bool), goneSessions: make(map[*session]bool),
+		thinned: make(map[*dueRows]bool), goneRanges: make(map[*Range]bool), goneSessions: make(map[*session]bool),
 	}
 	for _, d := range slices.Backward(c.open) {
 		p.oldest[d.job] = d.due
@@ -48,6 +48,7 @@ type pruning struct {
 	oldest map[string]time.Time // open due, by job
 
 	// What goes; of rows and dues their maps say it.
+	thinned      map[*dueRows]bool
 	goneRanges   map[*Range]bool
 	goneSessions map[*session]bool
 }
@@ -64,12 +65,12 @@ func (p *pruning) runs() []stale {
 		if len(list) >= p.limit || !time.Unix(d.due, 0).Before(p.before) {
 			break
 		}
-		slices.SortFunc(d.rows, func(a, b *row) int { return byDue(a.Run, b.Run) })
-		for _, r := range d.rows {
-			if r.State == Ended && p.may(r.ID.Job, r.ID.Due) {
+		for _, r := range d.inOrder() {
+			if len(list) < p.limit && r.State == Ended && p.may(r.ID.Job, r.ID.Due) {
 				list = append(list, stale{r.ID.Due, func() {
 					p.name(r, holder{})
 					delete(p.rows, refOf(r.ID))
+					p.thinned[d] = true
 				}})
 			}
 		}
@@ -115,10 +116,7 @@ func (p *pruning) deadSessions() []stale {
 
 // compact removes what has gone from the lists.
 func (p *pruning) compact() {
-	for _, d := range p.dues {
-		if !time.Unix(d.due, 0).Before(p.before) {
-			break
-		}
+	for d := range p.thinned {
 		d.rows = slices.DeleteFunc(d.rows, func(r *row) bool { return p.rows[refOf(r.ID)] == nil })
 	}
 	p.dues = slices.DeleteFunc(p.dues, func(d *dueRows) bool { return len(d.rows) == 0 })

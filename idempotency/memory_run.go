@@ -1,6 +1,10 @@
 package idempotency
 
-import "context"
+import (
+	"context"
+	"maps"
+	"slices"
+)
 
 // Claim claims runs; see Runs.
 func (m *Memory) Claim(ctx context.Context, s Session, nonce int64, batch []Claim) (answers []Answer, err error) {
@@ -141,10 +145,10 @@ func (m *Memory) Finish(ctx context.Context, namespace string, f []Finish) ([]Fi
 }
 
 // Mine returns the session's running runs; see Runs.
-func (m *Memory) Mine(ctx context.Context, s Session) (runs []Run, err error) {
+func (m *Memory) Mine(ctx context.Context, s Session) (list []Run, err error) {
 	err = m.with(ctx, s, func(c *call) error {
-		runs = sortedRuns(c.by.runs)
+		list = runs(slices.SortedFunc(maps.Keys(c.by.runs), byDue))
 		return nil
 	})
-	return runs, err
+	return list, err
 }

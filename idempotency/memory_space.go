@@ -49,17 +49,27 @@ type row struct {
 
 func (r *row) heldBy(h holder) bool { return r.State == Running && r.by == h }
 
-// dueRows are the rows of one due, in no order.
+// dueRows are the rows of one due. They are put in order when somebody reads
+// them: in a night of many keys all are written to one due first.
 type dueRows struct {
-	due  int64 // Unix seconds
-	rows []*row
+	due     int64 // Unix seconds
+	rows    []*row
+	ordered bool
+}
+
+func (d *dueRows) inOrder() []*row {
+	if !d.ordered {
+		slices.SortFunc(d.rows, byDue)
+		d.ordered = true
+	}
+	return d.rows
 }
 
 // keyedDue is an open or closed due of a job with keys.
 type keyedDue struct {
 	job         string
 	due, opened time.Time
-	several     bool // its decision opened other dues too
+	catchUp     bool // as its decision said
 	closed      bool
 	passes      []*Pass // by session; none where closed
 }
@@ -132,6 +142,7 @@ func (sp *space) insert(id ID, by holder) *row {
 		sp.dues = slices.Insert(sp.dues, i, &dueRows{due: ref.due})
 	}
 	sp.dues[i].rows = append(sp.dues[i].rows, x)
+	sp.dues[i].ordered = false
 	sp.name(x, by)
 	return x
 }
@@ -237,18 +248,18 @@ func refOf(id ID) ref { return ref{id.Job, id.Key, id.Request, id.Due.Unix()} }
 func keyOf(id ID) jobKey { return jobKey{id.Job, id.Key} }
 
 // byDue is the order of runs everywhere: oldest due first.
-func byDue(a, b Run) int {
+func byDue(a, b *row) int {
 	return cmp.Or(a.ID.Due.Compare(b.ID.Due), strings.Compare(a.ID.Job, b.ID.Job),
 		strings.Compare(a.ID.Key, b.ID.Key), strings.Compare(a.ID.Request, b.ID.Request))
 }
 
-func sortedRuns(set map[*row]struct{}) []Run {
-	runs := make([]Run, 0, len(set))
-	for r := range set {
-		runs = append(runs, r.Run)
+// runs copies rows for the caller.
+func runs(rows []*row) []Run {
+	list := make([]Run, len(rows))
+	for i, r := range rows {
+		list[i] = r.Run
 	}
-	slices.SortFunc(runs, byDue)
-	return runs
+	return list
 }
 
 // instant is how the store keeps an instant.

@@ -76,10 +76,10 @@ func TestMemoryClockStepsBack(t *testing.T) {
 	a, dying := open("a", time.Hour), open("dying", time.Minute)
 	def := idempotency.Definition{Job: "j", Hash: "h"}
 	declaration := []idempotency.Declaration{{Definition: def, Opened: due.Add(-time.Hour)}}
-	if _, err := m.Declare(ctx, a, declaration); err != nil {
+	if _, err := m.Declare(ctx, a, 0, declaration); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := m.Declare(ctx, dying, declaration)
+	entries, err := m.Declare(ctx, dying, 0, declaration)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func night(t *testing.T, seed uint64) string {
 		})
 		tell(r.Now, err)
 		sessions = append(sessions, s)
-		e, err := m.Declare(ctx, s, []idempotency.Declaration{{Definition: def, Opened: due.Add(-time.Hour)}})
+		e, err := m.Declare(ctx, s, 0, []idempotency.Declaration{{Definition: def, Opened: due.Add(-time.Hour)}})
 		tell(e, err)
 		if i == 0 {
 			d, err := m.Decide(ctx, s, 1, []idempotency.Decision{{Seen: e[0], Definition: def, Opened: due, Keyed: true, Run: dues}})

@@ -74,15 +74,17 @@ type Sessions interface {
 
 // Entries are what is scheduled, and up to where every due has been decided.
 type Entries interface {
-	// Declare announces exactly the given definitions as this session's; those
-	// it announced before and does not repeat are withdrawn. A job seen for the
+	// Declare announces exactly the given definitions as this session's, of which
+	// there may be more than MaxBatch; those it announced before and does not
+	// repeat are withdrawn. A call whose nonce is below that of another Declare of the session
+	// came late, and changes nothing. A job seen for the
 	// first time gets an entry with the declaration's Opened and Next. The
 	// store counts, with a counter and not a clock, when each (job, hash) was
 	// first seen. In force is, among the definitions that live sessions
 	// announce, the one of the highest Revision, then the one first seen last.
 	// Nothing else of an entry changes here. Answered are the entries of the
 	// declared jobs, in order.
-	Declare(ctx context.Context, s Session, d []Declaration) ([]Entry, error)
+	Declare(ctx context.Context, s Session, nonce int64, d []Declaration) ([]Entry, error)
 
 	// Decide moves entries on. A decision is won when its entry still is as
 	// Seen says (Opened, Hash, pause window), Opened is neither below Seen.Opened nor
@@ -91,8 +93,8 @@ type Entries interface {
 	// Next and the definition Hash into the entry; the Ranges; and for each due of Run
 	// either an open due (Keyed), or a run of the job's own key (the entry's Key, or the job's name):
 	//
-	//   - skipped (overlap), when a run of the same (job, key) that this decision
-	//     did not write is running exclusively;
+	//   - skipped (overlap), or waiting where CatchUp, when a run of the same (job,
+	//     key) that this decision did not write is running exclusively;
 	//   - else, oldest due first, running under (session, nonce), exclusively,
 	//     while Claim allows and no run of this decision already holds the key;
 	//   - else waiting, its wake time the store's now.

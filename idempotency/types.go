@@ -70,6 +70,7 @@ type Decision struct {
 	Run          []time.Time // dues to run, ascending
 	Ranges       []Range     // stretches that do not run
 	Claim        int         // of Run, how many may be claimed now; without effect where Keyed
+	CatchUp      bool        // runs that find their key held wait, and are not skipped
 }
 
 // Range records an outcome of Count dues in [From, To] of one job.
@@ -123,7 +124,7 @@ type Lag struct {
 type OpenDue struct {
 	Job         string
 	Due, Opened time.Time
-	Several     bool   // its decision opened other dues too
+	CatchUp     bool   // as its decision said
 	Finished    []byte // union over all passes
 	Passes      []Pass // of live sessions
 }

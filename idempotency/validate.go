@@ -29,16 +29,19 @@ func CheckBatch[T any](call string, batch []T, check func(T) error) error {
 	return nil
 }
 
-// CheckDeclarations is CheckBatch for Declare, which takes each job once.
+// CheckDeclarations checks what Declare takes: any number of jobs, each once.
 func CheckDeclarations(d []Declaration) error {
 	seen := make(map[string]bool, len(d))
-	return CheckBatch("declare", d, func(x Declaration) error {
+	for _, x := range d {
+		if err := x.Validate(); err != nil {
+			return err
+		}
 		if seen[x.Job] {
-			return fmt.Errorf("job %q is declared twice; declare it once", x.Job)
+			return fmt.Errorf("idempotency: declare: job %q is declared twice; declare it once", x.Job)
 		}
 		seen[x.Job] = true
-		return x.Validate()
-	})
+	}
+	return nil
 }
 
 // CheckDecisions is CheckBatch for Decide, which takes each entry once: a

@@ -116,6 +116,20 @@ func TestReplicaWithoutTheCode(t *testing.T) {
 	})
 }
 
+// A listing that was read before a pass was saved must not make the replica
+// stream and claim the same partitions again.
+func TestOldListingsStartNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		d := &door{Store: f.store, slow: 300 * time.Millisecond}
+		a := f.startAt(d, "a", nightly(quick))
+		time.Sleep(3*night + 5*time.Second)
+		f.end(a)
+		if done := len(f.runs("renewals")[idempotency.Done]); done != 300 || f.taken != 0 {
+			t.Errorf("%d done, want 300; %d claimed again, want 0", done, f.taken)
+		}
+	})
+}
+
 // A busy owner whose handlers are slow, but get on, keeps its keys.
 func TestBusyOwnerIsNotHedged(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
@@ -317,6 +331,11 @@ func TestStoreOutage(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.end(a)
 		rows := f.runs("minutely")
+		for o, list := range rows {
+			for _, r := range list {
+				t.Logf("%v: %+v", o, r)
+			}
+		}
 		if len(rows[idempotency.Failed]) != 0 || len(rows[idempotency.Done]) < 3 {
 			t.Errorf("%d done, %d failed", len(rows[idempotency.Done]), len(rows[idempotency.Failed]))
 		}

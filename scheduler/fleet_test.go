@@ -72,6 +72,8 @@ type door struct {
 
 	mu   sync.Mutex
 	shut bool
+
+	slow time.Duration // of listings: their answers are that old when they come
 }
 
 func (d *door) set(shut bool) {
@@ -123,7 +125,9 @@ func (d *door) Lagging(ctx context.Context, s idempotency.Session, q idempotency
 	if err := d.wait(ctx); err != nil {
 		return idempotency.Lag{}, err
 	}
-	return d.Store.Lagging(ctx, s, q)
+	l, err := d.Store.Lagging(ctx, s, q)
+	time.Sleep(d.slow)
+	return l, err
 }
 
 func (d *door) Finish(ctx context.Context, ns string, f []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
@@ -144,6 +148,7 @@ type fleet struct {
 	ran    map[string][]string // occurrence -> replicas that ran it
 	hedged int
 	stuck  int
+	taken  int // claims refused because the run exists
 }
 
 func newFleet(t *testing.T) *fleet {
@@ -163,7 +168,11 @@ const lease = 2 * time.Second
 // start runs a replica with these jobs; each run is noted before its handler is called.
 func (f *fleet) start(name string, list ...jobs.Job) *replica {
 	f.t.Helper()
-	d := &door{Store: f.store}
+	return f.startAt(&door{Store: f.store}, name, list...)
+}
+
+func (f *fleet) startAt(d *door, name string, list ...jobs.Job) *replica {
+	f.t.Helper()
 	s, err := scheduler.New(scheduler.Config{
 		Namespace: "test", Store: d, Members: seat{f.gossip, name}, Concurrency: 8,
 		Lease: lease, Sweep: 200 * time.Millisecond, Drain: 5 * time.Second,
@@ -178,7 +187,14 @@ func (f *fleet) start(name string, list ...jobs.Job) *replica {
 		}},
 		Hooks: []scheduler.Hooks{{
 			Hedged: func(context.Context, jobs.Occurrence) { f.mu.Lock(); f.hedged++; f.mu.Unlock() },
-			Stuck:  func(context.Context, jobs.Occurrence) { f.mu.Lock(); f.stuck++; f.mu.Unlock() },
+			Refused: func(_ context.Context, r scheduler.Refused) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if r.Cause == "taken" {
+					f.taken++
+				}
+			},
+			Stuck: func(context.Context, jobs.Occurrence) { f.mu.Lock(); f.stuck++; f.mu.Unlock() },
 		}},
 	})
 	if err != nil {

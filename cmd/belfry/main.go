@@ -61,7 +61,6 @@ func root() *cobra.Command {
 		Long:          "Belfry schedules jobs on a fleet of identical replicas.\nThe ring decides who goes first; the store decides who wins.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -140,31 +141,27 @@ func build(flag string, names []string, o *ring.Options) (*ring.Ring, error) {
 }
 
 // eachKey prints a line for each argument, or for each line of standard input where there are none.
-func eachKey(cmd *cobra.Command, args []string, line func(w io.Writer, key string)) error {
+func eachKey(cmd *cobra.Command, args []string, line func(w io.Writer, key string)) (err error) {
 	w := bufio.NewWriter(cmd.OutOrStdout())
-	one := func(key string) error {
+	defer func() { err = errors.Join(err, w.Flush()) }()
+	for _, key := range args {
 		if err := jobs.ValidateKey(key); err != nil {
 			return err
 		}
 		line(w, key)
-		return nil
-	}
-	for _, key := range args {
-		if err := one(key); err != nil {
-			return err
-		}
 	}
 	if len(args) > 0 {
-		return w.Flush()
+		return nil
 	}
 	in := bufio.NewScanner(cmd.InOrStdin())
 	for n := 1; in.Scan(); n++ {
-		if err := one(in.Text()); err != nil {
+		if err := jobs.ValidateKey(in.Text()); err != nil {
 			return fmt.Errorf("ring: line %d: %w", n, err)
 		}
+		line(w, in.Text())
 	}
 	if err := in.Err(); err != nil {
 		return fmt.Errorf("ring: standard input: %w", err)
 	}
-	return w.Flush()
+	return nil
 }

@@ -87,16 +87,16 @@ func (c *call) apply(e *idempotency.Entry, d idempotency.Decision, nonce int64) 
 		}
 	}
 	if d.Keyed {
-		return c.openDues(d.Job, d.Run)
+		return c.openDues(d)
 	}
 	return c.decideRuns(idempotency.ID{Job: d.Job, Key: runKey(*e)}, d, nonce)
 }
 
 // openDues opens dues of a job with keys, but those that were opened before.
-func (c *call) openDues(job string, dues []time.Time) error {
-	for _, due := range dues {
-		if _, err := c.exec(`INSERT INTO belfry_due (space, due, job, opened, several) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			c.by.space, due.Unix(), job, micro(c.now), len(dues) > 1); err != nil {
+func (c *call) openDues(d idempotency.Decision) error {
+	for _, due := range d.Run {
+		if _, err := c.exec(`INSERT INTO belfry_due (space, due, job, opened, catch_up) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			c.by.space, due.Unix(), d.Job, micro(c.now), d.CatchUp); err != nil {
 			return err
 		}
 	}
@@ -104,7 +104,7 @@ func (c *call) openDues(job string, dues []time.Time) error {
 }
 
 // decideRuns writes the runs of a job without keys. They never skip each other,
-// but all are skipped where a run of an older decision holds the key.
+// but all are skipped where a run of an older decision holds the key, unless they catch up.
 func (c *call) decideRuns(id idempotency.ID, d idempotency.Decision, nonce int64) error {
 	id.Due = time.Time{} // of no row
 	overlap, err := c.isBusy(id)
@@ -112,7 +112,7 @@ func (c *call) decideRuns(id idempotency.ID, d idempotency.Decision, nonce int64
 		return err
 	}
 	idle := idempotency.Finish{Outcome: idempotency.Wait, Wake: c.now}
-	if overlap {
+	if overlap && !d.CatchUp {
 		idle = idempotency.Finish{Outcome: idempotency.Skipped, Reason: "overlap"}
 	}
 	claims := min(d.Claim, 1) // the first one that is claimed holds the key

@@ -29,12 +29,12 @@ func runKey(e idempotency.Entry) string {
 }
 
 // Declare announces definitions; see idempotency.Entries.
-func (s *Store) Declare(ctx context.Context, ses idempotency.Session, d []idempotency.Declaration) (entries []idempotency.Entry, err error) {
+func (s *Store) Declare(ctx context.Context, ses idempotency.Session, nonce int64, d []idempotency.Declaration) (entries []idempotency.Entry, err error) {
 	if err := idempotency.CheckDeclarations(d); err != nil {
 		return nil, err
 	}
 	err = s.with(ctx, ses, func(c *call) error {
-		if err := c.announce(d); err != nil {
+		if err := c.announce(nonce, d); err != nil {
 			return err
 		}
 		entries = make([]idempotency.Entry, len(d))
@@ -54,8 +54,17 @@ func (s *Store) Declare(ctx context.Context, ses idempotency.Session, d []idempo
 }
 
 // announce makes the definitions exactly the session's. A session that repeats
-// what it has announced writes nothing.
-func (c *call) announce(d []idempotency.Declaration) error {
+// what it has announced under the same nonce writes nothing, and a call that comes after one
+// of a higher nonce neither.
+func (c *call) announce(nonce int64, d []idempotency.Declaration) error {
+	if nonce < c.by.declared {
+		return nil
+	}
+	if nonce > c.by.declared {
+		if _, err := c.exec(`UPDATE belfry_session SET declared = ? WHERE id = ?`, nonce, c.by.id); err != nil {
+			return err
+		}
+	}
 	old, err := c.definitions()
 	if err != nil {
 		return err

@@ -93,12 +93,12 @@ func (l *lagging) openDues() (list []idempotency.OpenDue, err error) {
 		var x idempotency.OpenDue
 		var due int64
 		var opened sql.NullInt64
-		err := r.Scan(&due, &x.Job, &opened, &x.Several)
+		err := r.Scan(&due, &x.Job, &opened, &x.CatchUp)
 		if x.Due, x.Opened = time.Unix(due, 0).UTC(), at(opened); l.known[x.Job] {
 			list = append(list, x)
 		}
 		return err
-	}, `SELECT due, job, opened, several FROM belfry_due WHERE space = ? AND closed IS NULL ORDER BY due, job`, l.by.space)
+	}, `SELECT due, job, opened, catch_up FROM belfry_due WHERE space = ? AND closed IS NULL ORDER BY due, job`, l.by.space)
 	for i := range list {
 		if err == nil {
 			err = l.addPasses(&list[i])

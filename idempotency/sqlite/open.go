@@ -63,7 +63,7 @@ type Store struct {
 	readers chan *conn    // capacity readers: snapshots
 	closed  chan struct{} // closed by Close
 	once    sync.Once
-	conns   int // connected: the writer, then readers
+	conns   int // connected: readers, then the writer
 }
 
 var (
@@ -103,19 +103,9 @@ func open(ctx context.Context, path string, o *Options, now func() time.Time) (*
 	return s, nil
 }
 
-// prepare connects and refuses what is not fit to be a store.
+// prepare connects and refuses what is not fit to be a store, before it writes
+// anything.
 func (s *Store) prepare(ctx context.Context, full string, o *Options) error {
-	sync := "FULL"
-	if o.AllowLossy {
-		sync = "NORMAL"
-	}
-	w, err := s.connect(ctx, full,
-		"PRAGMA journal_mode = WAL", "PRAGMA synchronous = "+sync, fmt.Sprintf("PRAGMA cache_size = -%d", cacheKiB),
-		fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", walPages), fmt.Sprintf("PRAGMA journal_size_limit = %d", walLimit))
-	if err != nil {
-		return err
-	}
-	s.writer <- w
 	for range readers {
 		r, err := s.connect(ctx, full, "PRAGMA query_only = 1", fmt.Sprintf("PRAGMA cache_size = -%d", readerKiB))
 		if err != nil {
@@ -129,17 +119,50 @@ func (s *Store) prepare(ctx context.Context, full string, o *Options) error {
 	if err := s.quickCheck(ctx); err != nil {
 		return err
 	}
-	// Whether the file can be written at all shows only at the write lock.
-	if err := s.write(ctx, false, func(*tx) error { return nil }); err != nil {
-		return err
-	}
-	if err := s.prepareSchema(ctx, o.NoMigrate); err != nil {
-		return err
-	}
-	return s.read(ctx, func(t *tx) error {
-		_, err := t.get([]any{&s.id}, `SELECT id FROM belfry_store`)
+	made := false
+	err := s.read(ctx, func(t *tx) (err error) {
+		made, err = inspect(t)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	if !made && o.NoMigrate {
+		return s.explain(errors.New("it holds no store, and Options.NoMigrate forbids to make one; check the path"))
+	}
+	if err := s.connectWriter(ctx, full, o); err != nil {
+		return err
+	}
+	return s.write(ctx, false, func(t *tx) error {
+		made, err := inspect(t)
+		if err == nil && !made {
+			err = create(t)
+		}
+		if err == nil {
+			// Whether the file can be written at all shows only where
+			// something is, even if it is no row.
+			_, err = t.exec(`UPDATE belfry_store SET last = last WHERE one = 0`)
+		}
+		if err == nil {
+			_, err = t.get([]any{&s.id}, `SELECT id FROM belfry_store`)
+		}
+		return err
+	})
+}
+
+func (s *Store) connectWriter(ctx context.Context, full string, o *Options) error {
+	sync := "FULL"
+	if o.AllowLossy {
+		sync = "NORMAL"
+	}
+	w, err := s.connect(ctx, full,
+		"PRAGMA journal_mode = WAL", "PRAGMA synchronous = "+sync, fmt.Sprintf("PRAGMA cache_size = -%d", cacheKiB),
+		fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", walPages), fmt.Sprintf("PRAGMA journal_size_limit = %d", walLimit))
+	if err != nil {
+		return err
+	}
+	s.writer <- w
+	return nil
 }
 
 // connect opens one connection and sets it up.
@@ -262,7 +285,7 @@ func (s *Store) quickCheck(ctx context.Context) error {
 		}
 		return err
 	})
-	if err != nil && brief.Err() != nil && ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil // so far there is no damage
 	}
 	return err
@@ -284,11 +307,11 @@ func checkTable(t *tx, name string) error {
 func (s *Store) Close() (err error) {
 	s.once.Do(func() {
 		close(s.closed)
-		for ; s.conns > 1; s.conns-- {
+		for range min(s.conns, readers) {
 			err = errors.Join(err, (<-s.readers).close())
 		}
 		// The writer last, for whoever is the last to close tidies up the log.
-		if s.conns == 1 {
+		if s.conns > readers {
 			err = errors.Join(err, (<-s.writer).close())
 		}
 	})

@@ -39,27 +39,18 @@ func (c *call) prune(limit int) (int, error) {
 		all = append(all, list...)
 	}
 	slices.SortStableFunc(all, func(a, b stale) int { return cmp.Compare(a.at, b.at) })
+	dead, err := c.oldSessions(limit)
+	if err != nil {
+		return 0, err
+	}
+	all = append(all, dead...)
 	all = all[:min(len(all), limit)]
 	for _, x := range all {
 		if err := x.drop(); err != nil {
 			return 0, err
 		}
 	}
-	// Sessions go after their runs; what these have just let go of counts.
-	if err := c.flush(); err != nil {
-		return 0, err
-	}
-	clear(c.named)
-	dead, err := c.oldSessions(limit - len(all))
-	if err != nil {
-		return 0, err
-	}
-	for _, x := range dead {
-		if err := x.drop(); err != nil {
-			return 0, err
-		}
-	}
-	return len(all) + len(dead), nil
+	return len(all), nil
 }
 
 // belowOpen holds where nothing of the job is open at x.due or before.

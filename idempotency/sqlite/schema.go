@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
@@ -48,7 +47,8 @@ var schema = []string{
   tolerance INTEGER NOT NULL,
   expires INTEGER NOT NULL,
   marked INTEGER,
-  named INTEGER NOT NULL
+  named INTEGER NOT NULL,
+  declared INTEGER NOT NULL DEFAULT 0
 ) STRICT`,
 	`CREATE INDEX belfry_session_live ON belfry_session (space, expires) WHERE marked IS NULL`,
 
@@ -121,14 +121,14 @@ var schema = []string{
 	`CREATE INDEX belfry_run_running ON belfry_run (session) WHERE state = 2`,
 	`CREATE INDEX belfry_run_waiting ON belfry_run (space, due, job, key, request, wake) WHERE state = 1`,
 
-	// A due of a job with keys; several: its decision opened other ones too;
+	// A due of a job with keys; catch_up: as its decision said;
 	// closed is when it was.
 	`CREATE TABLE belfry_due (
   space INTEGER NOT NULL,
   due INTEGER NOT NULL,
   job TEXT NOT NULL,
   opened INTEGER NOT NULL,
-  several INTEGER NOT NULL,
+  catch_up INTEGER NOT NULL,
   closed INTEGER,
   PRIMARY KEY (space, due, job)
 ) STRICT, WITHOUT ROWID`,
@@ -157,28 +157,6 @@ var schema = []string{
   reason BLOB NOT NULL,
   PRIMARY KEY (space, low, high, job, id)
 ) STRICT, WITHOUT ROWID`,
-}
-
-// prepareSchema makes the schema where there is none, and refuses one that is
-// not exactly ours.
-func (s *Store) prepareSchema(ctx context.Context, noMigrate bool) error {
-	check := func(t *tx) error {
-		made, err := inspect(t)
-		switch {
-		case err != nil || made:
-			return err
-		case noMigrate:
-			return errors.New("it holds no store, and Options.NoMigrate forbids to make one; check the path")
-		}
-		return create(t)
-	}
-	err := s.read(ctx, check)
-	if err == errWrite {
-		// Of many processes that come at once the first makes it, whole; the
-		// others find it.
-		err = s.write(ctx, false, check)
-	}
-	return err
 }
 
 // inspect reports whether the schema is there, and refuses any that is only
@@ -220,6 +198,8 @@ func object(text string) string {
 	return text[i : i+strings.IndexByte(text[i:], ' ')]
 }
 
+// create makes the schema, in the caller's transaction: of many processes that
+// come at once the first makes it, whole, and the others find it.
 func create(t *tx) error {
 	for _, text := range schema {
 		if _, err := t.exec(text); err != nil {

@@ -17,6 +17,7 @@ type session struct {
 	lease, horizon, retention, tolerance time.Duration
 	expires                              time.Time
 	marked                               time.Time // zero: not marked dead
+	declared                             int64     // nonce of the Declare that its definitions are of
 }
 
 func (x *session) live(now time.Time) bool {
@@ -72,8 +73,8 @@ func begin(t *tx, ses idempotency.Session) (*call, error) {
 func findSession(t *tx, ses idempotency.Session) (*session, error) {
 	x := session{id: ses.ID}
 	var expires, marked sql.NullInt64
-	found, err := t.get([]any{&x.space, &x.partitions, &x.replica, &x.boot, &x.lease, &x.horizon, &x.retention, &x.tolerance, &expires, &marked},
-		`SELECT n.id, n.partitions, s.replica, s.boot, s.lease, s.horizon, s.retention, s.tolerance, s.expires, s.marked
+	found, err := t.get([]any{&x.space, &x.partitions, &x.replica, &x.boot, &x.lease, &x.horizon, &x.retention, &x.tolerance, &expires, &marked, &x.declared},
+		`SELECT n.id, n.partitions, s.replica, s.boot, s.lease, s.horizon, s.retention, s.tolerance, s.expires, s.marked, s.declared
 FROM belfry_session s JOIN belfry_space n ON n.id = s.space WHERE s.id = ? AND n.name = ?`, ses.ID, ses.Namespace)
 	if err != nil || !found {
 		return nil, err

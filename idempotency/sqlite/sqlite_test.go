@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -12,7 +13,12 @@ import (
 	"github.com/belfry-go/belfry/idempotency/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleIn); role != "" {
+		os.Exit(play(role, os.Getenv(pathIn)))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // clock is a store's clock that a test moves.
 type clock struct {
@@ -92,14 +98,4 @@ func TestStore(t *testing.T) {
 func TestStoreOnHostClock(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, time.Now, nil) })
-}
-
-func BenchmarkStore(b *testing.B) {
-	storetest.Bench(b, func(b *testing.B) storetest.Store { return openAt(b, file(b), nil, time.Now) })
-}
-
-func BenchmarkStoreAllowLossy(b *testing.B) {
-	storetest.Bench(b, func(b *testing.B) storetest.Store {
-		return openAt(b, file(b), &Options{AllowLossy: true}, time.Now)
-	})
 }

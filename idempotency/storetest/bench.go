@@ -48,7 +48,7 @@ func newLoad(b *testing.B, s Store, size int) *load {
 	}
 	due := renewal.Now.Truncate(time.Second)
 	def := idempotency.Definition{Job: keyed, Hash: "h1"}
-	entries, err := s.Declare(ctx, session, []idempotency.Declaration{{Definition: def, Opened: due.Add(-time.Hour)}})
+	entries, err := s.Declare(ctx, session, 0, []idempotency.Declaration{{Definition: def, Opened: due.Add(-time.Hour)}})
 	if err != nil {
 		b.Fatal(err)
 	}

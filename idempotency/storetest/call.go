@@ -27,7 +27,7 @@ func (r *replica) declare(hash string, jobs ...string) []idempotency.Entry {
 // entries declares the same again, which changes nothing.
 func (r *replica) entries() []idempotency.Entry {
 	r.Helper()
-	e, err := r.store.Declare(r.Context(), r.session, r.defs)
+	e, err := r.store.Declare(r.Context(), r.session, 0, r.defs)
 	r.alive("declare", err)
 	if len(e) != len(r.defs) {
 		r.Fatalf("declared %d jobs, %d entries answered", len(r.defs), len(e))

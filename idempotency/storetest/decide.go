@@ -18,6 +18,7 @@ var decideLaws = []law{
 	{"OlderOpeningsRunSkips", olderOpeningsRunSkips},
 	{"EndedRunSkipsNothing", endedRunSkipsNothing},
 	{"RangesAreRecorded", rangesAreRecorded},
+	{"CatchUpWaitsForOlderRun", catchUpWaitsForOlderRun},
 	{"KeyedOpensDues", keyedOpensDues},
 	{"ClosedDueStaysClosed", closedDueStaysClosed},
 	{"EachOfABatchAlone", eachOfABatchAlone},
@@ -206,6 +207,22 @@ func olderOpeningsRunSkips(b *bundle) {
 	want(b.T, "mine", names(r.mine()), names([]idempotency.Run{first}))
 }
 
+// F6: a catch-up waits for an older opening's run, and is not eaten by it.
+func catchUpWaitsForOlderRun(b *bundle) {
+	r := b.ready("a", "h1")
+	due := b.ago(time.Minute)
+	first := r.runs(1, due)[0]
+	d := r.decision(plain, due.Add(time.Second), due.Add(2*time.Second))
+	d.Claim, d.CatchUp = 2, true
+	for _, x := range r.decide(d).Runs {
+		want(b.T, "state", x.State, idempotency.Waiting)
+		want(b.T, "state of the row", b.row(x.ID).State, idempotency.Waiting)
+	}
+	want(b.T, "mine", names(r.mine()), names([]idempotency.Run{first}))
+	b.finishes(idempotency.Finished, done(first.ID, first.Fence))
+	want(b.T, "waiting after it", len(r.lag(all()).Waiting), 2)
+}
+
 func endedRunSkipsNothing(b *bundle) {
 	r := b.ready("a", "h1")
 	due := b.ago(time.Minute)
@@ -239,7 +256,7 @@ func keyedOpensDues(b *bundle) {
 	r := b.ready("a", "h1")
 	due := b.ago(time.Minute)
 	d := r.decision(keyed, due, due.Add(time.Second))
-	d.Claim = 5
+	d.Claim, d.CatchUp = 5, true
 	a := r.decide(d)
 	want(b.T, "won", a.Won, true)
 	want(b.T, "runs", len(a.Runs)+len(b.list(idempotency.Filter{})), 0)
@@ -248,7 +265,7 @@ func keyedOpensDues(b *bundle) {
 	for i, x := range open {
 		want(b.T, "job", x.Job, keyed)
 		wantTime(b, "due", x.Due, d.Run[i])
-		want(b.T, "opened with others", x.Several, true)
+		want(b.T, "catch up", x.CatchUp, true)
 		if x.Opened.Before(r.now) {
 			b.Fatalf("opened at %v, before the decision", x.Opened)
 		}
@@ -270,7 +287,7 @@ func closedDueStaysClosed(b *bundle) {
 	open := r.lag(all()).Open
 	want(b.T, "open dues", len(open), 1)
 	wantTime(b, "due", open[0].Due, due.Add(time.Second))
-	want(b.T, "opened with others", open[0].Several, false)
+	want(b.T, "catch up", open[0].CatchUp, false)
 }
 
 // Decisions of one batch are won or lost each for itself, in order.

@@ -15,6 +15,7 @@ var declareLaws = []law{
 	{"WithdrawnIsNotInForce", withdrawnIsNotInForce},
 	{"ClosedIsNotInForce", closedIsNotInForce},
 	{"LapseChangesWhatIsInForce", lapseChangesWhatIsInForce},
+	{"LateDeclareChangesNothing", lateDeclareChangesNothing},
 	{"AnswersInOrder", declareAnswersInOrder},
 }
 
@@ -39,6 +40,21 @@ func newEntryStartsFromDeclaration(b *bundle) {
 	if e := r.entries()[1]; !e.Next.IsZero() {
 		b.Fatalf("next of a job that is never due: %v", e.Next)
 	}
+}
+
+// A Declare that comes after one with a higher nonce of the same session was
+// overtaken on its way: it must not bring back what was withdrawn.
+func lateDeclareChangesNothing(b *bundle) {
+	r := b.open("a")
+	declare := func(nonce int64, hash string) string {
+		e, err := r.store.Declare(r.Context(), r.session, nonce, []idempotency.Declaration{b.definition(plain, hash)})
+		r.alive("declare", err)
+		return e[0].InForce
+	}
+	want(b.T, "in force first", declare(5, "h1"), "h1")
+	want(b.T, "in force after the next", declare(7, "h2"), "h2")
+	want(b.T, "in force after one that came late", declare(6, "h3"), "h2")
+	want(b.T, "in force after a repetition", declare(7, "h2"), "h2")
 }
 
 // I13: a declaration from a replica whose clock is ahead opens up to now.

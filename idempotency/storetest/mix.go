@@ -123,7 +123,7 @@ func (m *mixer) open(ctx context.Context) error {
 		return err
 	}
 	r := &replica{bundle: m.b, store: m.store, session: s, opening: o, hash: "h1"}
-	_, err = m.store.Declare(ctx, s, []idempotency.Declaration{m.b.definition(keyed, "h1")})
+	_, err = m.store.Declare(ctx, s, 0, []idempotency.Declaration{m.b.definition(keyed, "h1")})
 	if errors.Is(err, idempotency.ErrSessionDead) {
 		return nil
 	}

@@ -57,6 +57,7 @@ func saveOrsItsBits(b *bundle) {
 	p = z.own()
 	want(b.T, "mine of the other", p.Mine[0], bitmap(7)[0])
 	want(b.T, "verdict of an unknown due", a.save(idempotency.Pass{Job: keyed, Due: due.Add(time.Second)}), idempotency.Closed)
+	want(b.T, "open dues", len(a.lag(all()).Open), 1)
 }
 
 func repeatedSaveMovesOnly(b *bundle) {

@@ -35,19 +35,19 @@ func (r *replica) ended(dues ...time.Time) {
 	}
 }
 
-// skipped records a range that ends at to.
-func (r *replica) skipped(job string, to time.Time) {
+// skipped records a range.
+func (r *replica) skipped(job string, from, to time.Time) {
 	r.Helper()
 	d := r.decision(job)
-	d.Ranges = []idempotency.Range{{Job: job, From: to.Add(-time.Hour), To: to, Count: 60, Outcome: idempotency.Skipped}}
+	d.Ranges = []idempotency.Range{{Job: job, From: from, To: to, Count: 60, Outcome: idempotency.Skipped}}
 	want(r.T, "won", r.decide(d).Won, true)
 }
 
 // The age is by the session's retention.
 func pruneKeepsTheYounger(b *bundle) {
 	r := b.ready("a", "h1")
-	r.skipped(plain, b.ago(10*time.Hour))
-	r.skipped(plain, b.ago(-time.Hour)) // reaches over the line
+	r.skipped(plain, b.ago(11*time.Hour), b.ago(10*time.Hour))
+	r.skipped(plain, b.ago(11*time.Hour), b.ago(time.Hour)) // reaches over the line
 	r.ended(b.ago(10*time.Hour), b.ago(9*time.Hour), b.ago(time.Hour))
 	long := b.open("long", func(o *idempotency.Opening) { o.Retention = 20 * time.Hour })
 	want(b.T, "older than 20 hours", long.prune(100), 0)
@@ -56,7 +56,7 @@ func pruneKeepsTheYounger(b *bundle) {
 	want(b.T, "rows", len(b.list(idempotency.Filter{})), 1)
 	got := b.ranges("")
 	want(b.T, "ranges", len(got), 1)
-	wantTime(b, "range", got[0].To, b.ago(-time.Hour))
+	wantTime(b, "range", got[0].To, b.ago(time.Hour))
 }
 
 // DESIGN §5.13: running and waiting runs stay, however old, and can be finished.
@@ -82,7 +82,7 @@ func pruneEndedOnly(b *bundle) {
 // Prune is called in small batches, and the oldest go first.
 func pruneOldestFirst(b *bundle) {
 	r := b.ready("a", "h1")
-	r.skipped(plain, b.ago(9*time.Hour+30*time.Minute))
+	r.skipped(plain, b.ago(12*time.Hour), b.ago(9*time.Hour+30*time.Minute))
 	r.ended(b.ago(11*time.Hour), b.ago(10*time.Hour), b.ago(9*time.Hour), b.ago(8*time.Hour))
 	want(b.T, "removed of limit 0", r.prune(0), 0)
 	want(b.T, "removed of limit 2", r.prune(2), 2)
@@ -105,8 +105,8 @@ func pruneBelowTheOldestOpenDue(b *bundle) {
 		c := lax.insert("k", due)
 		b.finishes(idempotency.Finished, done(c.ID, lax.wins(c).Fence))
 	}
-	r.skipped(keyed, above)
-	r.skipped(keyed, below)
+	r.skipped(keyed, below, above)
+	r.skipped(keyed, below, below)
 	r.ended(above) // of another job
 	r.finishedAll(below)
 	r.finishedAll(above)

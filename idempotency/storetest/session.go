@@ -143,7 +143,7 @@ func (r *replica) calls(due time.Time, waiting idempotency.Run, d idempotency.De
 			for i := range defs {
 				defs[i].Hash, defs[i].Revision = "h2", 9
 			}
-			_, err := r.store.Declare(ctx, r.session, defs)
+			_, err := r.store.Declare(ctx, r.session, 0, defs)
 			return err
 		},
 		"Decide": func(ctx context.Context) error {

@@ -60,10 +60,12 @@ func takeUpRaisesCrashes(b *bundle) {
 	f := waits(x.ID, x.Fence, b.ago(time.Minute))
 	f.Attempt = 2
 	b.finishes(idempotency.Finished, f)
-	a := first.wins(first.takeUp(x.ID, x.Fence))
-	want(b.T, "crashes after waiting", a.Crashes, 0)
-	want(b.T, "attempts", a.Attempt, 2)
 	first.close()
+	second := b.ready("second", "h1")
+	a := second.wins(second.takeUp(x.ID, x.Fence))
+	want(b.T, "crashes after waiting, its process dead", a.Crashes, 0)
+	want(b.T, "attempts", a.Attempt, 2)
+	second.close()
 	for i := range 4 {
 		r := b.ready(fmt.Sprintf("next-%d", i), "h1")
 		a = r.wins(r.takeUp(x.ID, a.Fence))

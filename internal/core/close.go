@@ -25,16 +25,30 @@ func (c *Core) closeDue(now time.Time, j *job, o idempotency.OpenDue) {
 		func(ctx context.Context, st idempotency.Store) (bool, error) {
 			return st.CloseDue(ctx, s.Session, o.Job, o.Due, missed)
 		},
-		func(closed bool, err error) {
-			if c.session != s {
-				return
-			}
-			delete(c.closing, k)
-			if err == nil && closed {
-				delete(c.keys, k)
-				delete(c.setbacks, k)
+		func(bool, error) { // what is not closed, the next sweep shows again
+			if c.session == s {
+				delete(c.closing, k)
 			}
 		}))
+}
+
+// forgetClosed drops what is kept of dues that a listing, sent at an instant, does not
+// show as open any more.
+func (c *Core) forgetClosed(open []idempotency.OpenDue, sent time.Duration) {
+	still := make(map[dueKey]bool, len(open))
+	for _, o := range open {
+		still[keyOf(o.Job, o.Due)] = true
+	}
+	for k, p := range c.progress {
+		if !still[k] && p.saved < sent {
+			delete(c.progress, k)
+		}
+	}
+	for k, b := range c.setbacks {
+		if !still[k] && b.until < sent {
+			delete(c.setbacks, k)
+		}
+	}
 }
 
 // closesFirst spares the others a call: whoever owns the job's name closes, its successors only when it does not.

@@ -69,8 +69,8 @@ type Core struct {
 	passes   []*pass // by due, then start
 	setbacks map[dueKey]setback
 	closing  map[dueKey]bool
-	keys     map[dueKey]int64 // keys that this session's finished streams settled
-	local    []localRun       // efficiency runs that wait for a worker
+	progress map[dueKey]progress // of this session, through open dues
+	local    []localRun          // efficiency runs that wait for a worker
 
 	draining bool
 	leaving  bool
@@ -79,7 +79,7 @@ type Core struct {
 
 // New returns a replica that has not done anything yet.
 func New(c Config) *Core {
-	core := &Core{cfg: c, jobs: map[string]*job{}, setbacks: map[dueKey]setback{}, closing: map[dueKey]bool{}, keys: map[dueKey]int64{}}
+	core := &Core{cfg: c, jobs: map[string]*job{}, setbacks: map[dueKey]setback{}, closing: map[dueKey]bool{}, progress: map[dueKey]progress{}}
 	core.workers = workers{held: map[int64]*held{}, byFence: map[int64]*held{}, known: map[int64]time.Duration{}, localKeys: map[localKey]bool{}}
 	core.sweeper.taking = map[idempotency.ID]bool{}
 	core.decides = lane[idempotency.Decision, idempotency.Decided]{name: "Decide", bound: true,

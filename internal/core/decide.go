@@ -46,6 +46,7 @@ func (c *Core) decide(j *job) {
 		c.see(j, j.entry) // woken too early
 		return
 	}
+	d.CatchUp = len(d.Run) > 1 || len(d.Run) == 1 && d.Opened.Sub(d.Run[0]) > c.cfg.Lease
 	if !j.keyed() {
 		d.Claim = min(c.workers.free(c), len(d.Run))
 	}
@@ -91,9 +92,9 @@ func (c *Core) beginDecided(j *job, runs []idempotency.Run, hedged bool) {
 		switch {
 		case r.State == idempotency.Running:
 			c.begin(j, r, hedged)
-		case r.State == idempotency.Ended:
+		case r.Outcome == idempotency.Skipped:
 			c.emit(Refused{Occurrence: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), Cause: "busy"})
-		case !running:
+		case r.State == idempotency.Waiting && !running:
 			c.sweeper.offer(r)
 		}
 	}

@@ -42,22 +42,11 @@ func (c *Core) adopt(r idempotency.Run) {
 	}
 }
 
-// forget drops what no late answer can be about any more.
+// forget drops the fences that no late answer can be about any more.
 func (c *Core) forget() {
 	for fence, at := range c.workers.known {
 		if at < c.now.Mono-c.cfg.Lease {
 			delete(c.workers.known, fence)
-		}
-	}
-	oldest := c.storeNow().Add(-c.cfg.Horizon - c.cfg.Lease).Unix()
-	for k := range c.setbacks {
-		if k.due < oldest {
-			delete(c.setbacks, k)
-		}
-	}
-	for k := range c.keys {
-		if k.due < oldest {
-			delete(c.keys, k)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 type pass struct {
 	job     *job
 	due     time.Time
-	several bool   // its decision opened other dues too: then a busy key waits
+	catchUp bool   // a busy key waits, and is not skipped
 	mask    []byte // the partitions
 	hedge   []byte // of these, those in which we are not the owner
 
@@ -36,103 +36,6 @@ type pass struct {
 }
 
 func (p *pass) key() dueKey { return keyOf(p.job.Name, p.due) }
-
-// patience is how long a replica waits before it streams again what its source
-// failed to yield; it doubles with each failure, up to maxPatience.
-const (
-	patience    = time.Second
-	maxPatience = time.Minute
-)
-
-// setback is a due whose source failed here.
-type setback struct {
-	times int
-	until time.Duration
-}
-
-// setBack notes one more failure of a due's source, and returns how long to wait.
-func (c *Core) setBack(k dueKey) time.Duration {
-	b := c.setbacks[k]
-	wait := min(patience<<min(b.times, 10), maxPatience)
-	c.setbacks[k] = setback{times: b.times + 1, until: c.now.Mono + wait}
-	return wait
-}
-
-// actOpen begins a pass over what lags in an open due, or closes it.
-func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
-	j, k := c.jobs[o.Job], keyOf(o.Job, o.Due)
-	if j == nil || c.ranks == nil {
-		return
-	}
-	if full(o.Finished) || o.Due.Before(now.Add(-c.cfg.Horizon)) {
-		c.closeDue(now, j, o)
-		return
-	}
-	if j.entry.Hash != j.hash { // ours came in force since we read the entry, else the store would not name this due
-		j.entry.Definition = j.definition()
-		next, _ := j.Schedule.Next(c.storeNow())
-		c.storeDues.set(j, next)
-	}
-	if c.passOf(k) != nil || c.now.Mono < c.setbacks[k].until {
-		return
-	}
-	// Without a free worker a pass begins only where we are busy with the job
-	// itself and getting on: then it waits here. Else others may have it.
-	if c.workers.free(c) == 0 && !c.gettingOn(j) {
-		return
-	}
-	mask, hedge := c.lagging(now, o)
-	if mask == nil {
-		return
-	}
-	p := &pass{job: j, due: o.Due, several: o.Several, mask: mask, hedge: hedge, moved: c.now.Mono}
-	c.addPass(p)
-	c.savePass(p, idempotency.Pass{Mine: mask}, func() {
-		p.saved = true
-		c.openStream(p)
-	})
-}
-
-// lagging is the set of unfinished partitions that we may take: as owner at
-// once, as successor of rank r after r x Grace in which no live session moved them.
-func (c *Core) lagging(now time.Time, o idempotency.OpenDue) (mask, hedge []byte) {
-	mask, hedge = make([]byte, c.cfg.Partitions/8), make([]byte, c.cfg.Partitions/8)
-	for r, bits := range c.ranks {
-		for i := range mask {
-			b := bits[i] &^ o.Finished[i]
-			if r > 0 && b != 0 {
-				b &^= moving(o, i, now.Add(-time.Duration(r)*c.cfg.Grace))
-				hedge[i] |= b
-			}
-			mask[i] |= b
-		}
-	}
-	if empty(mask) {
-		return nil, nil
-	}
-	return mask, hedge
-}
-
-// moving has the bits of byte i that a live session moved after since.
-func moving(o idempotency.OpenDue, i int, since time.Time) byte {
-	if o.Opened.After(since) {
-		return 0xff
-	}
-	var b byte
-	for _, p := range o.Passes {
-		if p.MovedAt.After(since) {
-			b |= p.Mine[i]
-		}
-	}
-	return b
-}
-
-// full says that every partition's bit is set, empty that none is.
-func full(bits []byte) bool {
-	return len(bits) > 0 && !slices.ContainsFunc(bits, func(b byte) bool { return b != 0xff })
-}
-
-func empty(bits []byte) bool { return !slices.ContainsFunc(bits, func(b byte) bool { return b != 0 }) }
 
 // openStream begins the stream, or begins it anew after the last settled key.
 func (c *Core) openStream(p *pass) {
@@ -204,12 +107,12 @@ func (c *Core) failedStream(p *pass, err error) {
 	})
 }
 
-// advance gives keys of a pass to free workers, and ends the pass when all are settled.
-func (c *Core) advance(p *pass) {
+// advance gives keys of a pass to some free workers, and ends the pass when all are settled.
+func (c *Core) advance(p *pass, workers int) {
 	if !p.saved && !p.job.efficient() {
 		return
 	}
-	for len(p.buf) > 0 && c.workers.free(c) > 0 {
+	for ; len(p.buf) > 0 && workers > 0; workers-- {
 		key := p.buf[0]
 		p.buf = p.buf[1:]
 		if p.job.efficient() {
@@ -228,7 +131,7 @@ func (c *Core) claimKey(p *pass, key string) {
 	j := p.job
 	id := idempotency.ID{Job: j.Name, Key: key, Due: p.due}
 	onBusy := idempotency.Finish{Outcome: idempotency.Skipped, Reason: reasonOverlap}
-	if p.several {
+	if p.catchUp {
 		onBusy = idempotency.Finish{Outcome: idempotency.Wait, Reason: reasonOverlap, Wake: c.storeNow()}
 	}
 	p.out++
@@ -285,8 +188,13 @@ func (c *Core) finishPass(p *pass) {
 		c.dropPass(p)
 	default:
 		p.ending = true
-		c.keys[p.key()] += p.count
-		c.savePass(p, idempotency.Pass{Mine: p.mask, Finished: p.mask, Keys: c.keys[p.key()]}, func() {
+		done := c.progress[p.key()]
+		done.keys += p.count
+		c.progress[p.key()] = done
+		c.savePass(p, idempotency.Pass{Mine: p.mask, Finished: p.mask, Keys: done.keys}, func() {
+			done := c.progress[p.key()]
+			done.finished, done.saved = union(done.finished, p.mask), c.now.Mono
+			c.progress[p.key()] = done
 			c.dropPass(p)
 			c.sweepSoon(0) // it may be the last one
 		})
@@ -336,13 +244,13 @@ func (c *Core) touchPasses(s *session) bool {
 	return true
 }
 
-func (c *Core) passOf(k dueKey) *pass {
+func (c *Core) passesOf(k dueKey) (n int) {
 	for _, p := range c.passes {
 		if p.key() == k {
-			return p
+			n++
 		}
 	}
-	return nil
+	return n
 }
 
 // addPass keeps the passes in the order of their dues: older ones get workers first.

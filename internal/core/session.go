@@ -142,7 +142,7 @@ func (c *Core) lose(why string) {
 	c.claims.reset()
 	c.saves.reset()
 	c.dropPasses()
-	clear(c.keys)
+	clear(c.progress)
 	clear(c.closing)
 	c.sweeper.asking, c.sweeper.backlog = false, nil
 	c.cancelSession(s)
@@ -152,6 +152,8 @@ func (c *Core) lose(why string) {
 // declare announces our definitions and reads their entries.
 func (c *Core) declare() {
 	s := c.session
+	c.nonce++ // an older call that comes late must not undo this one
+	nonce := c.nonce
 	now := c.storeNow()
 	var mine []*job
 	var d []idempotency.Declaration
@@ -165,7 +167,7 @@ func (c *Core) declare() {
 	}
 	c.emit(newCall("Declare",
 		func(ctx context.Context, st idempotency.Store) ([]idempotency.Entry, error) {
-			return st.Declare(ctx, s.Session, d)
+			return st.Declare(ctx, s.Session, nonce, d)
 		},
 		func(e []idempotency.Entry, err error) {
 			switch {

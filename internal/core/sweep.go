@@ -38,7 +38,7 @@ func (c *Core) sweep() {
 	}
 	w.next = c.now.Mono + c.cfg.Sweep
 	w.asking = true
-	s := c.session
+	s, sent := c.session, c.now.Mono
 	q := idempotency.LagQuery{Ranks: c.ranks, Grace: c.cfg.Grace}
 	if c.workers.free(c) > 0 {
 		q.Limit = min(4*c.cfg.Concurrency, idempotency.MaxBatch)
@@ -58,6 +58,7 @@ func (c *Core) sweep() {
 			case err == nil && !c.draining:
 				w.full = q.Limit > 0 && (len(l.Waiting) >= q.Limit || len(l.Orphaned) >= q.Limit)
 				w.won = false
+				c.forgetClosed(l.Open, sent)
 				c.act(l)
 			}
 		}))
@@ -110,12 +111,26 @@ func (c *Core) fill() {
 	if c.ready() {
 		c.fillBacklog()
 	}
-	for _, p := range slices.Clone(c.passes) {
+	passes := slices.Clone(c.passes)
+	for i, p := range passes {
 		if c.ready() || p.job.efficient() {
-			c.advance(p)
+			c.advance(p, c.share(passes[i:]))
 		}
 	}
 	c.fillLocal()
+}
+
+// share is how many of the free workers the first of these passes gets: all of
+// them but what the others over the same due need to get on too.
+func (c *Core) share(passes []*pass) int {
+	same := 0
+	for _, p := range passes {
+		if p.due.Equal(passes[0].due) && len(p.buf) > 0 {
+			same++
+		}
+	}
+	free := c.workers.free(c)
+	return min(free, free/max(same, 1)+1)
 }
 
 func (c *Core) fillBacklog() {

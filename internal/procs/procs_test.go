@@ -1,7 +1,6 @@
 package procs
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -156,24 +155,6 @@ func TestWordsOutliveTheChild(t *testing.T) {
 		t.Errorf("got %q", word)
 	}
 	c.Kill() // does nothing to what has ended
-}
-
-// TestReleasedByDeath kills the parent of a child and sees the child end, without the kernel's help where the
-// platform has none.
-func TestReleasedByDeath(t *testing.T) {
-	t.Parallel()
-	c := start(t, "parent")
-	line, err := bufio.NewReader(c.out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pid int
-	if _, err := fmt.Sscan(line, &pid); err != nil {
-		t.Fatal(err)
-	}
-	ended := watch(t, pid)
-	c.Kill()
-	<-ended
 }
 
 func TestAttachEndsWithItsContext(t *testing.T) {

@@ -32,7 +32,7 @@ func (r *Replica) send(call *core.Call) {
 		r.after(d, func() {
 			if !heard {
 				heard = true
-				r.step(reply())
+				r.tell(reply())
 			}
 		})
 	}

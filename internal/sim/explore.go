@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -11,10 +12,11 @@ import (
 )
 
 // The phases of an exploration: faults happen until calmAt; what was due up to
-// judgedTo must have ended by endAt.
+// judgedTo must have ended by endAt; what is due from quietAt on runs as if there had been no faults.
 const (
 	calmAt   = 24 * time.Second
 	judgedTo = 28 * time.Second
+	quietAt  = 48 * time.Second
 	endAt    = 62 * time.Second
 )
 
@@ -31,10 +33,35 @@ func Explore(seed uint64, o Options) (*World, error) {
 	p := newPlan(seed, o)
 	p.schedule()
 	w := p.w
+	if err := w.Run(quietAt); err != nil {
+		return w, err
+	}
+	before := w.Stats
+	w.Stats = newStats()
 	if err := w.Run(endAt); err != nil {
 		return w, err
 	}
-	return w, w.Settle(judgedTo)
+	err := cmp.Or(w.Settle(judgedTo), p.quiet(w.Stats))
+	w.Stats.Events += before.Events
+	return w, err
+}
+
+// quiet demands that nothing but ordinary work happens any more: every key has
+// one owner, that owner is in time, and nobody takes what is not its own.
+func (p *plan) quiet(s Stats) error {
+	for name, late := range s.Late {
+		if late > time.Second {
+			return fmt.Errorf("job %s starts %v late in the calm", name, late)
+		}
+	}
+	var missed int64
+	for _, n := range s.Missed {
+		missed += n
+	}
+	if s.Hedged > 0 || s.Lost > 0 || s.TakenUp > 0 || missed > 0 {
+		return fmt.Errorf("in the calm %d claims are hedged, %d sessions lost, %d runs taken up, %d dues missed", s.Hedged, s.Lost, s.TakenUp, missed)
+	}
+	return nil
 }
 
 // plan is one exploration.
@@ -68,6 +95,7 @@ func newPlan(seed uint64, o Options) *plan {
 		}
 	}
 	p.source.Unordered = r.rand.IntN(3) == 0
+	p.source.Whole = r.rand.IntN(4) == 0
 	p.source.Batch = r.rand.IntN(6)
 	second := func(low, high int64) time.Duration {
 		return time.Duration(low+r.rand.Int64N(high-low+1)) * time.Second
@@ -201,6 +229,9 @@ func (p *plan) deploy() {
 	for i := range 1 + w.rand.IntN(len(w.replicas)) {
 		r, live := w.replicas[i], w.rand.IntN(4) == 0
 		to := func(version int) {
+			if w.calm {
+				return
+			}
 			if live {
 				r.Change(version)
 				return
@@ -210,7 +241,7 @@ func (p *plan) deploy() {
 			r.Restart(w.between(100*time.Millisecond, time.Second))
 		}
 		w.After(time.Duration(i)*w.between(100*time.Millisecond, time.Second), func() {
-			if live || w.rand.IntN(2) == 0 {
+			if live || w.calm || w.rand.IntN(2) == 0 {
 				to(1)
 				return
 			}
@@ -231,15 +262,16 @@ func (p *plan) lack() {
 	r.Change(r.Version)
 }
 
-// calm ends the faults and what they left: every replica runs, with all jobs.
+// calm ends the faults and what they left: every replica runs, with all jobs of one version.
 func (p *plan) calm() {
 	p.jam = -1
 	p.w.Calm()
+	version := p.w.replicas[0].Version
 	for _, r := range p.w.replicas {
 		r.lag = 0
-		if len(r.Lacks) > 0 {
+		if len(r.Lacks) > 0 || r.Version != version {
 			r.Lacks = nil
-			r.Change(r.Version)
+			r.Change(version)
 		}
 		r.Restart(time.Second)
 	}

@@ -50,7 +50,7 @@ func (r *Replica) hear(of string, x rumour) {
 	r.heard[of] = x
 	if now := r.view(); !slices.Equal(before, now) {
 		r.w.note(r.Name, "sees", now)
-		r.step(core.RingChanged{Ring: r.w.ring(now)})
+		r.tell(core.RingChanged{Ring: r.w.ring(now)})
 	}
 }
 
@@ -103,7 +103,7 @@ func (r *Replica) Omit(names ...string) {
 		}
 		if now := r.view(); !slices.Equal(before, now) {
 			r.w.note(r.Name, "sees", now)
-			r.step(core.RingChanged{Ring: r.w.ring(now)})
+			r.tell(core.RingChanged{Ring: r.w.ring(now)})
 		}
 		r.learnAll()
 	})

@@ -86,5 +86,5 @@ func (r *Replica) returns(x *work, err error, panicked bool) {
 		text = err.Error()
 	}
 	r.w.note(r.Name, "handler returns", idOf(x.occ).String(), x.occ.Fence, text)
-	r.step(core.Ended{Handle: x.handle, Err: err, Panic: panicked})
+	r.tell(core.Ended{Handle: x.handle, Err: err, Panic: panicked})
 }

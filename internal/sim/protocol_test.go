@@ -41,8 +41,11 @@ func TestClaimAfterClosing(t *testing.T) {
 	}
 	s.Fate = func(r *sim.Replica, call string) (sim.Fate, bool) {
 		f := sim.Fate{Commit: ms, Reply: ms}
-		if r.Name == "r1" && call == "Claim" {
+		switch {
+		case r.Name == "r1" && call == "Claim":
 			f.Commit = 350 * ms
+		case r.Name == "r1" && call == "Decide":
+			f.Commit = 5 * ms // r0 opens
 		}
 		return f, true
 	}

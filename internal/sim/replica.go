@@ -33,6 +33,7 @@ type Replica struct {
 	stale  time.Duration // until when gossip does not reach it
 	omits  []string      // replicas that it does not hear of
 
+	inbox   []core.Event
 	wakes   int64 // generation of the pending wake-up
 	spins   int
 	works   map[int64]*work
@@ -58,9 +59,10 @@ func (r *Replica) Start() {
 	c.Replica, c.Boot = r.Name, fmt.Sprintf("%s.%d", r.Name, r.life)
 	c.Rand = rand.New(rand.NewPCG(w.cfg.Seed, uint64(r.index)<<32|uint64(r.life)))
 	r.core = core.New(c)
+	r.inbox = nil
 	r.works, r.streams, r.heard = map[int64]*work{}, map[int64]*stream{}, map[string]rumour{}
 	w.note(r.Name, "starts", c.Boot, r.Version, fmt.Sprint(r.Lacks))
-	r.step(core.JobsChanged{Jobs: r.jobs()})
+	r.tell(core.JobsChanged{Jobs: r.jobs()})
 	r.after(w.between(100*time.Millisecond, 400*time.Millisecond), r.learnAll)
 }
 
@@ -79,7 +81,7 @@ func (r *Replica) Change(version int) {
 	r.Version = version
 	r.w.note(r.Name, "changes jobs", version)
 	if r.up {
-		r.after(0, func() { r.step(core.JobsChanged{Jobs: r.jobs()}) })
+		r.after(0, func() { r.tell(core.JobsChanged{Jobs: r.jobs()}) })
 	}
 }
 
@@ -146,12 +148,24 @@ func (r *Replica) Drain(then func()) {
 		}
 	}
 	r.w.note(r.Name, "drains")
-	r.after(0, func() { r.step(core.Stop{}) })
+	r.after(0, func() { r.tell(core.Stop{}) })
 }
 
-// step is one turn of the process's loop.
-func (r *Replica) step(events ...core.Event) {
-	now := r.clock.at(r.w.now)
+// tell brings an event to the process's loop; now and then the loop is busy, and
+// takes it in one turn with those that follow.
+func (r *Replica) tell(e core.Event) {
+	r.inbox = append(r.inbox, e)
+	if r.w.cfg.Faults != 0 && r.w.chance(.1) {
+		r.after(r.w.between(0, 3*time.Millisecond), r.step)
+		return
+	}
+	r.step()
+}
+
+// step is one turn of the process's loop, with all that came since the last.
+func (r *Replica) step() {
+	now, events := r.clock.at(r.w.now), r.inbox
+	r.inbox = nil
 	for _, a := range r.core.Step(now, events...) {
 		r.act(a)
 		if !r.up {

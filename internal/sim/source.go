@@ -16,6 +16,7 @@ import (
 // some of them perhaps from a copy that lags.
 type Source struct {
 	Unordered bool // yields in no order and takes no cursor
+	Whole     bool // yields the keys of all partitions, whatever it is asked for
 	Batch     int  // yields at most so many at once; 0: what was asked for
 
 	// Flow decides how a pull goes on; false leaves it to chance. Nil: chance alone.
@@ -104,7 +105,7 @@ func (s *Source) Keys(_ context.Context, r jobs.KeyRange) iter.Seq2[string, erro
 	return func(yield func(string, error) bool) {
 		for _, key := range names {
 			x := s.keys[key]
-			if x.from <= at && at < x.to && key > r.After && r.Contains(key) && !yield(key, nil) {
+			if x.from <= at && at < x.to && key > r.After && (s.Whole || r.Contains(key)) && !yield(key, nil) {
 				return
 			}
 		}
@@ -154,7 +155,7 @@ func (r *Replica) pull(a core.Pull) {
 			delete(r.streams, s.id)
 		}
 		r.w.note(r.Name, "streamed", s.id, n, e.End, fmt.Sprint(e.Err))
-		r.step(e)
+		r.tell(e)
 	})
 }
 

@@ -73,8 +73,8 @@ func (t *tap) MarkDead(ctx context.Context, s idempotency.Session, dead []int64)
 	return err
 }
 
-func (t *tap) Declare(ctx context.Context, s idempotency.Session, d []idempotency.Declaration) ([]idempotency.Entry, error) {
-	e, err := t.Store.Declare(ctx, s, d)
+func (t *tap) Declare(ctx context.Context, s idempotency.Session, nonce int64, d []idempotency.Declaration) ([]idempotency.Entry, error) {
+	e, err := t.Store.Declare(ctx, s, nonce, d)
 	return judge(t, "Declare", e, err, func(x *oracle.Oracle) {
 		for _, e := range e {
 			t.w.note(t.who, "store: declared", e.Job, e.Hash, e.InForce, e.Opened, e.Next)

@@ -11,6 +11,7 @@ type ID struct {
 	Due      int64
 }
 
+// String is job/key@due.
 func (id ID) String() string { return fmt.Sprintf("%s/%s@%d", id.Job, id.Key, id.Due) }
 
 // State is a run's.
@@ -35,6 +36,7 @@ const (
 	Missed
 )
 
+// String is the outcome's name.
 func (o Outcome) String() string {
 	return [...]string{"none", "done", "failed", "skipped", "missed"}[o]
 }
@@ -128,6 +130,7 @@ type Violation struct {
 	At        time.Time // the store's clock
 }
 
+// Error tells the law, what broke it and when.
 func (v Violation) Error() string {
 	return fmt.Sprintf("%s: %s (store's clock %s)", v.Law, v.Text, v.At.UTC().Format("15:04:05.000000"))
 }

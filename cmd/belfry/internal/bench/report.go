@@ -58,7 +58,7 @@ func (r Report) Print(w io.Writer) {
 		{"owner killed (SIGKILL): to the next due's start elsewhere", r.Killed},
 		{"owner killed (SIGKILL): to its running work's start elsewhere", r.TakenUp},
 		{"owner stopped: how late the next due starts elsewhere", r.Stopped},
-		{"the machine: how late a 10 ms timer fires in an idle process", r.Timer},
+		{"the machine: how late a 10 ms timer fires in the parent", r.Timer},
 	} {
 		fmt.Fprintf(w, "%-66s %6d %9.1f %9.1f %9.1f\n", l.what, l.s.N, l.s.P50, l.s.P99, l.s.Max)
 	}

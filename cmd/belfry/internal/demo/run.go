@@ -46,6 +46,7 @@ func Run(ctx context.Context, o Options, s *Screen) (r Result, err error) {
 	if err := fill(ctx, path, o.Customers); err != nil {
 		return Result{}, err
 	}
+	defer s.settle()
 	s.text("%s renew the subscriptions of %s, in %s, one every %v.", plural(o.Replicas, "replica"),
 		plural(o.Customers, "customer"), plural(o.Nights, "night"), o.Every)
 	s.text("Every process is real. %s.\n", map[bool]string{

@@ -19,8 +19,11 @@ type Screen struct {
 	held  bool      // progress stands in the current line
 }
 
-// calm is how long a plain screen waits between two lines of progress.
-const calm = time.Second
+const (
+	calm  = time.Second            // between two lines of progress, plain
+	frame = 100 * time.Millisecond // between two states of its line, live
+	width = 79                     // of a terminal, at least
+)
 
 const (
 	bold, red, green, faint, normal = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
@@ -45,16 +48,25 @@ func (s *Screen) line(colour, about, format string, a ...any) {
 	fmt.Fprintln(s.W, s.format(colour, about, fmt.Sprintf(format, a...)))
 }
 
-// progress writes how far it is; on a terminal over the progress before.
+// progress writes how far it is; on a terminal over the progress before, and no wider than it surely is.
 func (s *Screen) progress(about, format string, a ...any) {
-	if !s.Live {
-		if time.Since(s.shown) >= calm {
-			s.shown = time.Now()
-			s.line("", about, format, a...)
-		}
+	pace := calm
+	if s.Live {
+		pace = frame
+	}
+	if time.Since(s.shown) < pace {
 		return
 	}
-	fmt.Fprint(s.W, "\r\x1b[K", s.format("", about, fmt.Sprintf(format, a...)))
+	s.shown = time.Now()
+	if !s.Live {
+		s.line("", about, format, a...)
+		return
+	}
+	text := []rune(s.format("", about, fmt.Sprintf(format, a...)))
+	if room := width + len(s.paint(faint, "")); len(text) > room {
+		text = append(text[:room-1], '…')
+	}
+	fmt.Fprint(s.W, "\r\x1b[K", string(text))
 	s.held = true
 }
 

@@ -169,6 +169,9 @@ func (w *show) tellNights(now time.Time) {
 	for w.over < w.begun {
 		n := w.tally.nights[w.over]
 		by := shares(names(n.byReplica), n.byReplica, "")
+		if n.paid == 0 {
+			return
+		}
 		if n.paid < w.o.Customers {
 			w.screen.progress(w.night(w.over), "%s of %s charged: %s%s", number(n.paid), number(w.o.Customers), by, w.trouble())
 			return
@@ -220,7 +223,7 @@ func (w *show) finish(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	s := story{Result: count(w.o, w.nights, w.tally, r), other: r.other, peak: w.peak, kept: w.kept}
+	s := story{Result: count(w.o, w.nights, w.tally, r), once: w.tally.once(), other: r.other, peak: w.peak, kept: w.kept}
 	s.RefusedClaims = w.refused
 	for _, k := range w.kills {
 		s.Kills++

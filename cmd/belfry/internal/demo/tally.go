@@ -55,3 +55,13 @@ func (t *tally) add(c call) {
 
 // double is how many charges there are beyond one for each planned visit.
 func (t *tally) double() int { return t.charges - len(t.paid) }
+
+// once is how many planned visits were charged exactly once.
+func (t *tally) once() (n int) {
+	for _, times := range t.paid {
+		if times == 1 {
+			n++
+		}
+	}
+	return n
+}

@@ -6,9 +6,9 @@ import "time"
 const (
 	Joined  = "joined"   // it gossips at Addr and waits for Fleet.Go
 	Owners  = "owners"   // it sees Names as the members that own keys
-	Started = "started"  // a handler started: Job, Key, Due, At
+	Started = "started"  // a handler started: Job, Due, At
 	Refused = "refused"  // the store refused a claim: Cause
-	TakenUp = "taken up" // it took up an orphaned run: Job, Key, Due
+	TakenUp = "taken up" // it took up an orphaned run
 	Memory  = "memory"   // its peak resident memory is Bytes
 	Exited  = "exited"   // the process has ended, with Err
 )
@@ -21,7 +21,6 @@ type Event struct {
 	Addr    string    `json:"addr,omitempty"`
 	Names   []string  `json:"names,omitempty"`
 	Job     string    `json:"job,omitempty"`
-	Key     string    `json:"key,omitempty"`
 	Due     time.Time `json:"due,omitzero"`
 	At      time.Time `json:"at,omitzero"`
 	Cause   string    `json:"cause,omitempty"`

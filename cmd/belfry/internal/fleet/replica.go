@@ -83,10 +83,10 @@ func released(err error) error {
 func hooks(report func(Event)) scheduler.Hooks {
 	return scheduler.Hooks{
 		Refused: func(_ context.Context, r scheduler.Refused) {
-			report(Event{Kind: Refused, Job: r.Job, Key: r.Key, Due: r.Due, Cause: r.Cause})
+			report(Event{Kind: Refused, Cause: r.Cause})
 		},
-		TakenUp: func(_ context.Context, t scheduler.TakenUp) {
-			report(Event{Kind: TakenUp, Job: t.Job, Key: t.Key, Due: t.Due})
+		TakenUp: func(context.Context, scheduler.TakenUp) {
+			report(Event{Kind: TakenUp})
 		},
 	}
 }

@@ -1,10 +1,29 @@
 package procs
 
 import (
+	"bufio"
+	"fmt"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
+
+// TestReleasedByDeath kills the parent of a child and sees the child end.
+func TestReleasedByDeath(t *testing.T) {
+	t.Parallel()
+	c := start(t, "parent")
+	line, err := bufio.NewReader(c.out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Sscan(line, &pid); err != nil {
+		t.Fatal(err)
+	}
+	ended := watch(t, pid)
+	c.Kill()
+	<-ended
+}
 
 // watch returns a channel that is closed when the process, not a child of this one, has ended.
 func watch(t *testing.T, pid int) <-chan struct{} {

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// begun is a demo in a process of its own, up to its second night.
+type begun struct {
+	cmd  *exec.Cmd
+	pids []int // of its children
+	temp string
+	rest <-chan string // what it still says, when it has ended
+}
+
+var process = regexp.MustCompile(`process (\d+)`)
+
+// begin starts the demo and returns when its first night is under way.
+func begin(t *testing.T) *begun {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &begun{cmd: exec.Command(exe, "demo", "--headless", "--customers", "300", "--every", "20s"), temp: t.TempDir()}
+	b.cmd.Env = append(os.Environ(), "TMPDIR="+b.temp)
+	out, err := b.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.cmd.Stderr = b.cmd.Stdout
+	if err := b.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.cmd.Process.Kill() })
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if m := process.FindStringSubmatch(lines.Text()); m != nil {
+			pid, _ := strconv.Atoi(m[1])
+			b.pids = append(b.pids, pid)
+		}
+		if strings.Contains(lines.Text(), " charged: ") {
+			break
+		}
+	}
+	rest := make(chan string, 1)
+	go func() {
+		var said strings.Builder
+		for lines.Scan() {
+			said.WriteString(lines.Text() + "\n")
+		}
+		rest <- said.String()
+	}()
+	b.rest = rest
+	if len(b.pids) != 4 {
+		t.Fatalf("%d children were named, want a provider and three replicas", len(b.pids))
+	}
+	return b
+}
+
+// TestInterrupt is Ctrl-C in the middle of a night: no process and no file is left.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(unix.SignalName(sig), func(t *testing.T) {
+			t.Parallel()
+			b := begin(t)
+			if err := b.cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			said := <-b.rest
+			b.cmd.Wait()
+			if code := b.cmd.ProcessState.ExitCode(); code != interrupted || said == "" {
+				t.Errorf("ended with status %d, saying %q", code, said)
+			}
+			for _, pid := range b.pids {
+				if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
+					t.Errorf("process %d is left (%v)", pid, err)
+				}
+			}
+			left, err := os.ReadDir(b.temp)
+			if err != nil || len(left) > 0 {
+				t.Errorf("files are left: %v (%v)", left, err)
+			}
+		})
+	}
+}
+
+// TestParentKilled ends the parent by SIGKILL, after which nobody is left to end the children but themselves.
+func TestParentKilled(t *testing.T) {
+	t.Parallel()
+	b := begin(t)
+	var fds []unix.PollFd
+	for _, pid := range b.pids {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	b.cmd.Process.Kill()
+	<-b.rest
+	b.cmd.Wait()
+	for i := range fds { // readable means ended
+		for {
+			n, err := unix.Poll(fds[i:i+1], -1)
+			if n == 1 {
+				break
+			}
+			if err != nil && err != unix.EINTR {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain lets the test binary be the program: demo and bench start it again, with arguments that no test run has.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// result is what a command did.
+type result struct {
+	status   int
+	out, err string
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("status %d, out %q, err %q", r.status, r.out, r.err)
+}
+
+func belfry(t *testing.T, in string, args ...string) result {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	status := run(t.Context(), args, strings.NewReader(in), &out, &errOut)
+	return result{status, out.String(), errOut.String()}
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, in string
+		args     []string
+		want     result
+	}{
+		{"slot", "", []string{"ring", "slot", "c-000001", "c-000002"}, result{0, "56975\tc-000001\n37314\tc-000002\n", ""}},
+		{"slot of lines", "c-000001\nc-000002\n", []string{"ring", "slot"}, result{0, "56975\tc-000001\n37314\tc-000002\n", ""}},
+		{"slot of nothing", "", []string{"ring", "slot"}, result{}},
+		{"empty line", "a\n\n", []string{"ring", "slot"}, result{1, "", "belfry: ring: line 2: jobs: key is empty; a key has 1 to 255 bytes\n"}},
+		{"no members", "", []string{"ring", "owner", "k"}, result{1, "", "belfry: ring: --members is empty; give the members' names, such as --members a,b,c\n"}},
+		{"one member owns all", "", []string{"ring", "owner", "--members", "a", "--ranks", "3", "c-000001"}, result{0, "c-000001\t3727\ta\n", ""}},
+		{"no ranks", "", []string{"ring", "owner", "--members", "a", "--ranks", "0", "k"}, result{1, "", "belfry: ring: --ranks 0: give 1 or more\n"}},
+		{"nothing moves", "", []string{"ring", "plan", "--from", "a,b", "--to", "b,a"}, result{0, "0 of 4096 partitions move (0.0 %)\n", ""}},
+		{"all move", "", []string{"ring", "plan", "--from", "a", "--to", "b", "--partitions", "8"}, result{0, "a\tb\t8\n8 of 8 partitions move (100.0 %)\n", ""}},
+		{"each moves", "", []string{"ring", "plan", "--each", "--from", "a", "--to", "b", "--partitions", "2"}, result{0, "0\ta\tb\n1\ta\tb\n", ""}},
+		{"no to", "", []string{"ring", "plan", "--from", "a"}, result{1, "", "belfry: ring: --to is empty; give the members' names, such as --to a,b,c\n"}},
+		{"unknown command", "", []string{"rign"}, result{1, "", "belfry: unknown command \"rign\" for \"belfry\"\n\nDid you mean this?\n\tring\n\n"}},
+		{"unknown flag", "", []string{"demo", "--night", "3"}, result{1, "", "belfry: unknown flag: --night\n"}},
+		{"too many nights", "", []string{"demo", "--nights", "1000"}, result{1, "", "belfry: demo: --nights 1000: give 1 to 100\n"}},
+		{"too short a bench", "", []string{"bench", "latency", "--seconds", "0", "--rounds", "0"},
+			result{1, "", "belfry: bench: --seconds 0: give 1 to 3600\nbench: --rounds 0: give 1 to 100\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := belfry(t, c.in, c.args...)
+			if strings.Contains(c.want.err, "line 2") {
+				got.out = "" // what came before the bad line
+			}
+			if got != c.want {
+				t.Errorf("got  %v\nwant %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestOwnerAgreesWithPlan(t *testing.T) {
+	t.Parallel()
+	before := belfry(t, "", "ring", "owner", "--members", "c,a,b", "--ranks", "2", "c-000007")
+	fields := strings.Split(strings.TrimSpace(before.out), "\t")
+	if len(fields) != 4 {
+		t.Fatalf("owner printed %q", before.out)
+	}
+	rest := strings.Join(strings.FieldsFunc("a,b,c", func(r rune) bool { return r == ',' || string(r) == fields[2] }), ",")
+	moved := belfry(t, "", "ring", "plan", "--each", "--from", "a,b,c", "--to", rest)
+	if line := fields[1] + "\t" + fields[2] + "\t"; !strings.Contains("\n"+moved.out, "\n"+line) {
+		t.Errorf("%s leaves, and no line of the plan begins with %q", fields[2], line)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	if r := belfry(t, "", "version"); r.status != 0 || !strings.HasPrefix(r.out, "belfry ") || strings.Count(r.out, "\n") != 1 {
+		t.Errorf("got %v", r)
+	}
+	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+		{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"},
+	}}
+	if got, want := version(info), "belfry v1.2.3, commit 0123456789ab with changes, "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want it to begin with %q", got, want)
+	}
+	if got := version(nil); !strings.HasPrefix(got, "belfry (unknown), ") {
+		t.Errorf("without build information: %q", got)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{}, {"ring"}, {"bench"}, {"demo", "--help"}} {
+		r := belfry(t, "", args...)
+		if r.status != 0 || !strings.Contains(r.out, "Usage:") || strings.Contains(r.out, "replica NAME") {
+			t.Errorf("%q: got %v", args, r)
+		}
+	}
+}

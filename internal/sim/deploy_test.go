@@ -1,0 +1,60 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/belfry-go/belfry/internal/sim"
+)
+
+// twoVersions is code whose schedules differ from version to version.
+func twoVersions() []sim.Job {
+	plans := []sim.Plan{{Every: 2 * time.Second}, {Every: 2 * time.Second, Phase: time.Second}}
+	return []sim.Job{{Name: "plain", Plans: plans}, {Name: "keyed", Plans: plans, Source: sim.NewSource(12)}}
+}
+
+// calm demands that from now on until then every replica does what it owns, and nobody does another's.
+func (s *scene) calm(from, until time.Duration) {
+	s.t.Helper()
+	s.play(from)
+	before := s.Stats.Hedged
+	s.settle(until, until-2*time.Second)
+	if n := s.Stats.Hedged - before; n > 0 {
+		s.t.Errorf("%d claims are hedged in a calm fleet of one version", n)
+	}
+}
+
+// A replica that came back with the old code while the new one was in force
+// works again once the old one is, whoever put it there.
+func TestOldCodeWaitsForItsDefinition(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sim.Config{Jobs: twoVersions()})
+	restart := func(at time.Duration, i, version int) {
+		s.At(at, func() {
+			r := s.Replica(i)
+			r.Kill()
+			r.Version = version
+			r.Restart(100 * ms)
+		})
+	}
+	restart(5*time.Second, 2, 1)
+	restart(8*time.Second, 1, 0) // sees version 1 in force
+	restart(9*time.Second, 2, 0)
+	s.calm(20*time.Second, 40*time.Second)
+}
+
+// A declaration that happens after a newer one of the same session does not undo it.
+func TestDeclarationHappensLate(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sim.Config{Jobs: twoVersions()})
+	s.At(5*time.Second, func() {
+		s.Fate = first("Declare", sim.Fate{Commit: time.Second})
+		s.Replica(0).Change(0)
+	})
+	s.At(5100*ms, func() {
+		for i := range 3 {
+			s.Replica(i).Change(1)
+		}
+	})
+	s.calm(12*time.Second, 30*time.Second)
+}

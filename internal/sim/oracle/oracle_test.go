@@ -1,0 +1,201 @@
+package oracle_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/belfry-go/belfry/internal/sim/oracle"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var epoch = time.Unix(1_790_000_000, 0).UTC()
+
+// history is an oracle with two live sessions, 1 and 2, a keyed job that was
+// opened for the due at 10 s, and a plain one whose due is running under fence 5 of session 1.
+type history struct {
+	*oracle.Oracle
+}
+
+func unix(s int) int64 { return epoch.Unix() + int64(s) }
+
+func (h history) at(d time.Duration) { h.At(epoch.Add(d)) }
+
+func id(job, key string, due int) oracle.ID { return oracle.ID{Job: job, Key: key, Due: unix(due)} }
+
+var plain, a = id("plain", "plain", 10), id("keyed", "a", 10)
+
+func begin() history {
+	h := history{oracle.New(oracle.Rules{
+		Tolerance: 100 * time.Millisecond, Horizon: time.Minute, MissedAfter: 10 * time.Second, Retention: 2 * time.Minute,
+		Attempts: 3, Crashes: 5, Partitions: 2, Partition: func(key string) int { return int(key[0]) % 2 },
+		Fatal: func(oracle.ID) bool { return false }, Spare: 1,
+	})}
+	h.Define("ten", oracle.Schedule{Period: 10, Phase: epoch.Unix() % 10})
+	h.at(0)
+	h.Session(1, "one", epoch.Add(time.Hour), true)
+	h.Session(2, "two", epoch.Add(30*time.Second), true)
+	h.Present("keyed", "a", true)
+	h.Present("keyed", "b", true)
+	for _, job := range []string{"keyed", "plain"} {
+		h.Declared(1, job, epoch, epoch.Add(10*time.Second))
+	}
+	h.at(11 * time.Second)
+	d := h.decision("keyed")
+	d.Keyed = true
+	h.Decided(d)
+	d = h.decision("plain")
+	d.Rows = []oracle.Row{{ID: plain, State: oracle.Running, Fence: 5}}
+	h.Decided(d)
+	h.Started(plain, 5, 1)
+	h.Returned(5)
+	return h
+}
+
+func (h history) decision(job string) oracle.Decision {
+	return oracle.Decision{
+		Session: 1, Nonce: 7, Job: job, SeenHash: "ten", Hash: "ten",
+		SeenOpened: epoch, Open: epoch.Add(11 * time.Second), Next: epoch.Add(20 * time.Second), Run: []int64{unix(10)},
+	}
+}
+
+// claim is the first of key a, with fence 6.
+func claim() oracle.Claim {
+	return oracle.Claim{Session: 1, Nonce: 8, ID: a, Exclusive: true, Fence: 6}
+}
+
+func finish(fence int64) oracle.Finish {
+	return oracle.Finish{ID: plain, Fence: fence, Outcome: oracle.Done, Attempt: 1, Answer: oracle.Finished}
+}
+
+func TestLaws(t *testing.T) {
+	t.Parallel()
+	orphan := func(h history) oracle.Claim {
+		c := claim()
+		c.Session = 2
+		h.Claimed(c)
+		h.at(40 * time.Second)
+		return oracle.Claim{Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: 6, Fence: 7, Crashes: 1}
+	}
+	next := func(h history, run []int64, ranges ...oracle.Range) oracle.Decision {
+		d := h.decision("plain")
+		d.Nonce, d.SeenOpened, d.Open, d.Run, d.Ranges = 9, d.Open, epoch.Add(31*time.Second), run, ranges
+		for _, t := range run {
+			d.Rows = append(d.Rows, oracle.Row{ID: oracle.ID{Job: "plain", Key: "plain", Due: t}, State: oracle.Waiting})
+		}
+		h.at(31 * time.Second)
+		return d
+	}
+	cases := []struct {
+		name, law string // no law: nothing is wrong
+		play      func(h history)
+	}{
+		{"a good life", "", func(h history) {
+			h.Finished(finish(5))
+			h.Claimed(claim())
+			h.Started(a, 6, 1)
+			h.Returned(6)
+			f := finish(6)
+			f.ID = a
+			h.Finished(f)
+			h.Claimed(oracle.Claim{Session: 1, Nonce: 9, ID: id("keyed", "b", 10), Exclusive: true, Fence: 8})
+			h.Passed(1, "keyed", unix(10), []int{0, 1})
+			h.Closed(1, "keyed", unix(10), nil)
+		}},
+		{"a take-up", "", func(h history) { c := orphan(h); h.SessionDead(2, false); h.Claimed(c) }},
+		{"a repeated claim", "", func(h history) { h.Claimed(claim()); h.Claimed(claim()) }},
+		{"a repeated decision", "", func(h history) { h.Decided(h.decisionAgain()) }},
+		{"two completions", "I1", func(h history) { h.Finished(finish(5)); h.Finished(finish(5)) }},
+		{"a new claim of an old run", "I1", func(h history) { h.Claimed(claim()); c := claim(); c.Nonce, c.Fence = 9, 9; h.Claimed(c) }},
+		{"done without a handler", "I1", func(h history) { h.Claimed(claim()); f := finish(6); f.ID, f.Attempt = a, 0; h.Finished(f) }},
+		{"a due passed over", "I2", func(h history) { h.Decided(next(h, []int64{unix(20)})) }},
+		{"a due that is none", "I2", func(h history) { h.Decided(next(h, []int64{unix(20), unix(25), unix(30)})) }},
+		{"a range that counts wrong", "I2", func(h history) {
+			h.Decided(next(h, []int64{unix(30)}, oracle.Range{From: unix(20), To: unix(20), Count: 2, Outcome: oracle.Missed}))
+		}},
+		{"a young due missed", "I2", func(h history) {
+			h.Decided(next(h, []int64{unix(20)}, oracle.Range{From: unix(30), To: unix(30), Count: 1, Outcome: oracle.Missed}))
+		}},
+		{"a run never ends", "I2", func(h history) { h.Settled(epoch.Add(15 * time.Second)) }},
+		{"a key forgotten", "I2", func(h history) {
+			h.Claimed(claim())
+			h.Passed(1, "keyed", unix(10), []int{0, 1})
+			h.Closed(1, "keyed", unix(10), nil)
+		}},
+		{"a stored run that nobody wrote", "I2", func(h history) {
+			h.Audit([]oracle.Row{{ID: plain, State: oracle.Running, Fence: 5}, {ID: a, State: oracle.Waiting}})
+		}},
+		{"a fence again", "I3", func(h history) { c := claim(); c.Fence = 5; h.Claimed(c) }},
+		{"a fence that falls", "I3", func(h history) { c := orphan(h); h.SessionDead(2, false); c.Fence = 4; h.Claimed(c) }},
+		{"a finish by an old fence", "I4", func(h history) { h.Finished(finish(4)) }},
+		{"a claim of a dead session", "I4", func(h history) { h.at(31 * time.Second); c := claim(); c.Session = 2; h.Claimed(c) }},
+		{"a lapsed session renewed", "I4", func(h history) { h.at(31 * time.Second); h.Session(2, "two", epoch.Add(time.Hour), false) }},
+		{"a take-up without the mark", "I4", func(h history) { h.Claimed(orphan(h)) }},
+		{"the holder is fenced", "I4", func(h history) { f := finish(5); f.Answer = oracle.Fenced; h.Finished(f) }},
+		{"a claim before its due", "I8", func(h history) { h.at(9 * time.Second); h.Claimed(claim()) }},
+		{"a waiting run too early", "I8", func(h history) {
+			f := finish(5)
+			f.Outcome, f.Wake = oracle.None, epoch.Add(time.Minute)
+			h.Finished(f)
+			h.Claimed(oracle.Claim{Session: 1, Nonce: 9, ID: plain, Exclusive: true, TakeUp: true, Seen: 5, Fence: 9, Attempt: 1})
+		}},
+		{"a crash not counted", "I10", func(h history) { c := orphan(h); h.SessionDead(2, false); c.Crashes = 0; h.Claimed(c) }},
+		{"an attempt that nobody made", "I10", func(h history) {
+			h.Claimed(claim())
+			f := finish(6)
+			f.ID, f.Outcome = a, oracle.None
+			h.Finished(f)
+		}},
+		{"a failure too soon", "I10", func(h history) { f := finish(5); f.Outcome = oracle.Failed; h.Finished(f) }},
+		{"opened moves back", "I13", func(h history) {
+			d := h.decision("plain")
+			d.Nonce, d.SeenOpened, d.Open, d.Run = 9, d.Open, epoch.Add(5*time.Second), nil
+			h.Decided(d)
+		}},
+		{"opened ahead of the store", "I13", func(h history) {
+			d := next(h, []int64{unix(20), unix(30)})
+			h.at(30 * time.Second)
+			h.Decided(d)
+		}},
+		{"a handler twice under one fence", "I15", func(h history) { h.Started(plain, 5, 1) }},
+		{"two runs of a key", "overlap", func(h history) {
+			d := next(h, []int64{unix(20), unix(30)})
+			d.Rows[0].State, d.Rows[0].Fence = oracle.Running, 9
+			h.Decided(d)
+		}},
+		{"skipped for nothing", "overlap", func(h history) { h.Recorded(1, oracle.Row{ID: a, State: oracle.Ended, Outcome: oracle.Skipped}) }},
+		{"a claim past the horizon", "horizon", func(h history) { h.at(71 * time.Second); h.Claimed(claim()) }},
+		{"a due closed unfinished", "open", func(h history) { h.Passed(1, "keyed", unix(10), []int{1}); h.Closed(1, "keyed", unix(10), nil) }},
+		{"a due given up too soon", "open", func(h history) {
+			h.Closed(1, "keyed", unix(10), &oracle.Range{From: unix(10), To: unix(10), Count: 1, Outcome: oracle.Missed})
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := begin()
+			if v := h.Violations(); len(v) > 0 {
+				t.Fatalf("the beginning: %v", v[0])
+			}
+			c.play(h)
+			v := h.Violations()
+			switch {
+			case c.law == "" && len(v) > 0:
+				t.Errorf("found %v in a good history", v[0])
+			case c.law != "" && len(v) == 0:
+				t.Errorf("found nothing, want a violation of %s", c.law)
+			case c.law != "" && !slices.ContainsFunc(v, func(x oracle.Violation) bool { return x.Law == c.law }):
+				t.Errorf("found %v, want a violation of %s", v[0], c.law)
+			}
+		})
+	}
+}
+
+func (h history) decisionAgain() oracle.Decision {
+	d := h.decision("plain")
+	d.Rows = []oracle.Row{{ID: plain, State: oracle.Running, Fence: 5}}
+	return d
+}
