@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -60,7 +61,7 @@ func (f *fleet) schedule(groups [][]int, held time.Duration) {
 	}
 	f.agree(formed, f.all, names(n))
 	begun := time.Now()
-	time.Sleep(10 * time.Second)
+	rest(10 * time.Second)
 
 	var cut [][]string
 	for _, g := range groups {
@@ -70,15 +71,21 @@ func (f *fleet) schedule(groups [][]int, held time.Duration) {
 	for _, g := range groups {
 		f.agree(time.Minute, pickOf(f.all, g), letters(g))
 	}
-	time.Sleep(held)
+	rest(held)
 	f.net.Heal()
 	f.agree(merged, f.all, names(n))
-	time.Sleep(10 * time.Second)
+	rest(10 * time.Second)
 	ended := time.Now()
-	time.Sleep(5 * time.Second) // for what is under way
+	rest(5 * time.Second) // for what is under way
 	stop()
 	s.wg.Wait()
 	f.judge(s, begun, ended)
+}
+
+// rest lets time pass, and what it set off at that instant happen.
+func rest(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 // run runs a scheduler on a member until ctx ends.

@@ -78,7 +78,7 @@ func newFleet(t *testing.T, base spec) *fleet {
 	t.Cleanup(func() {
 		f.endAll()
 		cancel()
-		if t.Failed() {
+		if t.Failed() || *keep {
 			t.Logf("seed %d; ledger, store and logs are kept in %s; repeat with\n\tgo test ./internal/rig -count 1 -run '^%s$' -rig.seed %d",
 				n, dir, t.Name(), n)
 			return

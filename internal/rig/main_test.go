@@ -13,6 +13,7 @@ import (
 
 var (
 	rounds = flag.Int("rig.rounds", 0, "how often each fault is repeated (default 1, with BELFRY_LONG=1 10)")
+	keep   = flag.Bool("rig.keep", false, "keep ledger, store and logs of what passes too")
 	seed   = flag.Uint64("rig.seed", 0, "seed of the faults; 0 draws one")
 )
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests mostly wait for leases to lapse, so more of them run at once than there are processors.
 	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue {
-		_ = n.Value.Set("4") // a number
+		_ = n.Value.Set("5") // a number
 	}
 	goleak.VerifyTestMain(m)
 }
