@@ -34,10 +34,10 @@ type pause struct {
 	resumed bool
 }
 
-// freeze pauses processes, two at a time; the third lives.
+// freeze pauses processes, two at a time; the third lives. It goes on until others have overtaken so many pauses.
 func (f *fleet) freeze(pauses int) {
 	f.Helper()
-	overtaken, active := 0, []*pause{}
+	held, active := 0, []*pause{}
 	for left := pauses; left > 0 || len(active) > 0; {
 		for ; len(active) < 2 && left > 0; left-- {
 			active = append(active, f.chill(active, []string{"K4", "K5"}[left%2]))
@@ -58,10 +58,9 @@ func (f *fleet) freeze(pauses int) {
 				next.thaw = next.thaw.Add(time.Duration(f.rng.Int64N(int64(3 * f.base.Lease))))
 			}
 		case !next.resumed:
-			if f.row(next.at.run()).ended {
-				overtaken++
-			} else {
+			if !f.row(next.at.run()).ended {
 				f.held(next)
+				held, left = held+1, left+1
 			}
 			f.signal(next.proc, syscall.SIGCONT)
 			f.order(next.proc, order{Onward: true})
@@ -70,9 +69,7 @@ func (f *fleet) freeze(pauses int) {
 			active = slices.DeleteFunc(active, func(x *pause) bool { return x == next })
 		}
 	}
-	if f.Logf("%d of %d pauses were overtaken", overtaken, pauses); overtaken*2 < pauses {
-		f.Errorf("only %d of %d pauses were overtaken: nothing is shown", overtaken, pauses)
-	}
+	f.Logf("%d pauses were overtaken, %d held up all others", pauses, held)
 }
 
 // chill tells one that is not paused to stop itself at a point.

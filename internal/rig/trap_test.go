@@ -37,6 +37,7 @@ type trap struct {
 	ledger *ledger
 	ctx    context.Context // of the process
 	onward chan struct{}   // receives a word to go on; unbuffered
+	calls  sync.RWMutex    // held to read by calls that mostly write to the store
 
 	mu    sync.Mutex
 	fault *fault
@@ -84,7 +85,10 @@ func (t *trap) strike(f *fault) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // cannot fail
 		select {}
 	case stop:
+		// Not in the middle of a transaction, if it can be helped: SQLite's lock would stop the others too.
+		t.calls.Lock()
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // the same
+		t.calls.Unlock()
 		t.wait()
 	}
 }
@@ -118,7 +122,9 @@ func (d *door) Claim(ctx context.Context, s idempotency.Session, nonce int64, c 
 	}
 	d.hit("K0", asked...)
 	d.flight("K1", asked)
+	d.calls.RLock()
 	answers, err := d.Store.Claim(ctx, s, nonce, c)
+	d.calls.RUnlock()
 	for i, a := range answers {
 		if a.Verdict == idempotency.Won {
 			won = append(won, ofID(claimed, "", c[i].ID, a.Fence))
@@ -138,7 +144,9 @@ func (d *door) Decide(ctx context.Context, s idempotency.Session, nonce int64, q
 	}
 	d.hit("K0", asked...)
 	d.flight("K1", asked)
+	d.calls.RLock()
 	answers, err := d.Store.Decide(ctx, s, nonce, q)
+	d.calls.RUnlock()
 	for _, a := range answers {
 		for _, r := range a.Runs {
 			if a.Won && r.State == idempotency.Running {
@@ -174,7 +182,9 @@ func (d *door) Finish(ctx context.Context, namespace string, f []idempotency.Fin
 	} else if x != nil {
 		time.AfterFunc(x.After, func() { d.strike(x) })
 	}
+	d.calls.RLock()
 	answers, err := d.Store.Finish(ctx, namespace, f)
+	d.calls.RUnlock()
 	for i, a := range answers {
 		if a != idempotency.Finished {
 			continue
