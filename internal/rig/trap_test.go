@@ -202,3 +202,17 @@ func (d *door) Finish(ctx context.Context, namespace string, f []idempotency.Fin
 var outcomes = map[idempotency.Outcome]string{
 	idempotency.Done: "done", idempotency.Failed: "failed", idempotency.Skipped: "skipped", idempotency.Missed: "missed", idempotency.Wait: "wait",
 }
+
+// RenewSession is one of the calls that a process is not stopped in.
+func (d *door) RenewSession(ctx context.Context, s idempotency.Session) (idempotency.Renewal, error) {
+	d.calls.RLock()
+	defer d.calls.RUnlock()
+	return d.Store.RenewSession(ctx, s)
+}
+
+// SavePass is another one.
+func (d *door) SavePass(ctx context.Context, s idempotency.Session, p []idempotency.Pass) ([]idempotency.Verdict, error) {
+	d.calls.RLock()
+	defer d.calls.RUnlock()
+	return d.Store.SavePass(ctx, s, p)
+}
