@@ -33,11 +33,10 @@ type runner struct {
 	states   chan core.Announce // the latest announcement; has room for one
 	observer *observer
 
-	stopped   *core.Stopped
-	failed    error
-	cancelled bool // Run's context has ended
-	state     core.Announce
-	inRing    bool
+	stopped *core.Stopped
+	failed  error
+	state   core.Announce
+	inRing  bool
 }
 
 func newRunner(s *Scheduler) *runner {

@@ -207,7 +207,6 @@ func (c *Core) rank(partition int) int {
 func (c *Core) partition(key string) int { return ring.Slot(key) % c.cfg.Partitions }
 
 func has(bits []byte, p int) bool { return bits[p/8]>>(p%8)&1 == 1 }
-func put(bits []byte, p int)      { bits[p/8] |= 1 << (p % 8) }
 
 // The states that a replica announces.
 const (
