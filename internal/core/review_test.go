@@ -458,3 +458,38 @@ func TestReviewTrustEndsInTime(t *testing.T) {
 		t.Errorf("the session was lost after %v, want 7s (0.7 lease)", w.now)
 	}
 }
+
+// An older due that comes to a key later than a younger one, because its stream
+// was slow, must not be skipped by the younger one's run.
+func TestReviewOlderDueSkippedByYounger(t *testing.T) {
+	t.Parallel()
+	w := newTower(t, timing(), "a")
+	answer := list(20)
+	var late []Event
+	first := int64(0)
+	w.act = func(i int, a Action) []Event {
+		if _, ok := a.(Start); ok {
+			return nil // handlers take long
+		}
+		e := answer(i, a)
+		if o, ok := a.(OpenStream); ok && first == 0 {
+			first = o.Stream
+		}
+		if p, ok := a.(Pull); ok && p.Stream == first {
+			late = append(late, e...)
+			return nil
+		}
+		return e
+	}
+	w.begin(keyed(jobs.At(epoch.Add(5*time.Second), epoch.Add(10*time.Second))))
+	w.until(11 * time.Second)
+	w.tell(0, late...)
+	w.cores[0].cfg.Concurrency = 40
+	w.until(13 * time.Second)
+	for _, r := range w.rows() {
+		if r.Outcome == idempotency.Skipped && r.ID.Due.Equal(epoch.Add(5*time.Second)) {
+			t.Errorf("%s of the older due is skipped (%s): the younger due's run holds the key", r.ID.Key, r.Reason)
+			return
+		}
+	}
+}
