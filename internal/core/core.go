@@ -23,7 +23,7 @@ type Config struct {
 	// Store is false where there is none: then only efficiency jobs run.
 	Store bool
 
-	// Rand gives the jitter of retries, nothing else.
+	// Rand gives the jitter of retries, nothing else. Never nil.
 	Rand *rand.Rand
 }
 
@@ -57,7 +57,7 @@ type Core struct {
 	foreign string // why the store that answers now is another one; empty: it is not
 	clock   clock
 	health  health
-	state   string // as announced last
+	said    Announce // last
 
 	decides  lane[idempotency.Decision, idempotency.Decided]
 	claims   lane[idempotency.Claim, idempotency.Answer]
@@ -132,16 +132,27 @@ func (c *Core) Wake() time.Duration {
 	if len(c.timers) > 0 {
 		at = min(at, c.timers[0].at)
 	}
+	if c.session != nil {
+		at = min(at, c.session.sent.Mono+c.cfg.trustFor())
+	}
 	if c.ready() && len(c.storeDues) > 0 {
-		at = min(at, c.clock.mono(c.storeDues[0].next))
+		at = c.until(at, c.storeDues[0].next, c.storeNow())
 	}
 	if len(c.wallDues) > 0 && !c.draining {
-		at = min(at, c.now.Mono+c.wallDues[0].next.Sub(c.now.Wall))
+		at = c.until(at, c.wallDues[0].next, c.now.Wall)
 	}
 	if c.ready() && !c.sweeper.asking {
 		at = min(at, c.sweeper.next)
 	}
 	return max(at, c.now.Mono)
+}
+
+// until is the instant at which due has come, but not after at: a due may be centuries away.
+func (c *Core) until(at time.Duration, due, now time.Time) time.Duration {
+	if wait := due.Sub(now); wait < at-c.now.Mono {
+		return c.now.Mono + wait
+	}
+	return at
 }
 
 func (c *Core) handle(e Event) {
@@ -226,12 +237,12 @@ func (c *Core) announce() {
 		state, reason = Unfit, c.foreign
 	case c.health.unfit != "":
 		state, reason = Unfit, c.health.unfit
-	case c.cfg.Store && c.state == "" && (c.session == nil || !c.session.declared):
+	case c.cfg.Store && c.said.State == "" && (c.session == nil || !c.session.declared):
 		return
 	}
-	if state != c.state {
-		c.state = state
-		c.emit(Announce{State: state, Reason: reason})
+	if say := (Announce{State: state, Reason: reason}); say != c.said {
+		c.said = say
+		c.emit(say)
 	}
 }
 

@@ -59,9 +59,12 @@ func (l *lane[Q, A]) try(c *Core, s *session, nonce int64, q []Q) {
 	c.emit(newCall(l.name,
 		func(ctx context.Context, st idempotency.Store) ([]A, error) { return l.send(ctx, st, id, nonce, q) },
 		func(a []A, err error) {
+			if err == nil && len(a) != len(q) {
+				err = errShort
+			}
 			switch {
 			case l.bound && c.session != s: // all of it is gone already
-			case errors.Is(err, idempotency.ErrSessionDead):
+			case l.bound && errors.Is(err, idempotency.ErrSessionDead):
 				c.lose("the store says it is dead")
 			case err != nil:
 				c.after(c.retryPause(), func() {
@@ -78,6 +81,8 @@ func (l *lane[Q, A]) try(c *Core, s *session, nonce int64, q []Q) {
 			}
 		}))
 }
+
+var errShort = errors.New("core: the store did not answer each element of the batch")
 
 // drop gives up what was not sent yet.
 func (l *lane[Q, A]) drop() {

@@ -17,9 +17,15 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	if j == nil || c.ranks == nil {
 		return
 	}
+	if o.Due.After(j.youngest) {
+		j.youngest = o.Due
+	}
 	if full(o.Finished) || o.Due.Before(now.Add(-c.cfg.Horizon)) {
 		c.closeDue(now, j, o)
 		return
+	}
+	if !j.keyed() {
+		return // it had keys when the due was opened; what is left of it is missed at the horizon
 	}
 	if j.entry.Hash != j.hash { // ours came in force since we read the entry, else the store would not name this due
 		j.entry.Definition = j.definition()

@@ -255,7 +255,7 @@ func TestReviewRenewalOfForeignStore(t *testing.T) {
 	id = "another"
 	w.until(15 * time.Second)
 	if w.cores[0].foreign == "" {
-		t.Errorf("renewals tell of another store, and the replica goes on: state %q, Decide called %d times", w.cores[0].state, w.calls["Decide"])
+		t.Errorf("renewals tell of another store, and the replica goes on: state %q, Decide called %d times", w.cores[0].said.State, w.calls["Decide"])
 	}
 }
 
