@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -122,11 +123,14 @@ func (i idle) watch(ctx context.Context, f *fleet.Fleet, l load) ([]IdleRow, err
 		}
 		seconds := e.At.Sub(b.At).Seconds()
 		rows = append(rows, IdleRow{Keys: l.keys, Partitions: l.partitions, Replica: name,
-			CPU: 100 * (e.CPU - b.CPU).Seconds() / seconds, Calls: float64(e.Calls-b.Calls) / seconds})
+			CPU: thousandths(100 * (e.CPU - b.CPU).Seconds() / seconds), Calls: thousandths(float64(e.Calls-b.Calls) / seconds)})
 	}
 	slices.SortFunc(rows, func(a, b IdleRow) int { return strings.Compare(a.Replica, b.Replica) })
 	return rows, nil
 }
+
+// thousandths leaves out the digits that say nothing.
+func thousandths(f float64) float64 { return math.Round(1000*f) / 1000 }
 
 // idlePlan is what the parent tells idle replicas.
 type idlePlan struct {
