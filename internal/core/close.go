@@ -52,9 +52,9 @@ func (c *Core) forgetClosed(open []idempotency.OpenDue, sent time.Duration) {
 			c.dropPass(p)
 		}
 	}
-	for k, p := range c.progress {
+	for k, p := range c.finished {
 		if !still[k] && p.saved < sent {
-			delete(c.progress, k)
+			delete(c.finished, k)
 		}
 	}
 	for k, b := range c.setbacks {

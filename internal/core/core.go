@@ -59,17 +59,14 @@ type Core struct {
 	health  health
 	said    Announce // last
 
-	decides  lane[idempotency.Decision, idempotency.Decided]
-	claims   lane[idempotency.Claim, idempotency.Answer]
-	saves    lane[idempotency.Pass, idempotency.Verdict]
-	finishes lane[idempotency.Finish, idempotency.FinishAnswer]
+	lanes
 
 	workers  workers
 	sweeper  sweeper
 	passes   []*pass // by due, then start
 	setbacks map[dueKey]setback
 	closing  map[dueKey]bool
-	progress map[dueKey]progress // of this session, through open dues
+	finished map[dueKey]finished // of this session, through open dues
 	local    []localRun          // efficiency runs that wait for a worker
 
 	draining bool
@@ -79,25 +76,16 @@ type Core struct {
 
 // New returns a replica that has not done anything yet.
 func New(c Config) *Core {
-	core := &Core{cfg: c, jobs: map[string]*job{}, setbacks: map[dueKey]setback{}, closing: map[dueKey]bool{}, progress: map[dueKey]progress{}}
-	core.workers = workers{held: map[int64]*held{}, byFence: map[int64]*held{}, known: map[int64]time.Duration{}, localKeys: map[localKey]bool{}}
+	core := &Core{
+		cfg: c, jobs: map[string]*job{},
+		setbacks: map[dueKey]setback{}, closing: map[dueKey]bool{}, finished: map[dueKey]finished{},
+	}
+	core.workers = workers{
+		held: map[int64]*held{}, byFence: map[int64]*held{},
+		known: map[int64]time.Duration{}, localKeys: map[localKey]bool{},
+	}
 	core.sweeper.taking = map[idempotency.ID]bool{}
-	core.decides = lane[idempotency.Decision, idempotency.Decided]{name: "Decide", bound: true,
-		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, nonce int64, q []idempotency.Decision) ([]idempotency.Decided, error) {
-			return st.Decide(ctx, s, nonce, q)
-		}}
-	core.claims = lane[idempotency.Claim, idempotency.Answer]{name: "Claim", bound: true,
-		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, nonce int64, q []idempotency.Claim) ([]idempotency.Answer, error) {
-			return st.Claim(ctx, s, nonce, q)
-		}}
-	core.saves = lane[idempotency.Pass, idempotency.Verdict]{name: "SavePass", bound: true,
-		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, _ int64, q []idempotency.Pass) ([]idempotency.Verdict, error) {
-			return st.SavePass(ctx, s, q)
-		}}
-	core.finishes = lane[idempotency.Finish, idempotency.FinishAnswer]{name: "Finish",
-		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, _ int64, q []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
-			return st.Finish(ctx, s.Namespace, q)
-		}}
+	core.makeLanes()
 	return core
 }
 

@@ -101,3 +101,35 @@ func (l *lane[Q, A]) reset() {
 		it.gone()
 	}
 }
+
+// lanes are the calls that are made in batches.
+type lanes struct {
+	decides  lane[idempotency.Decision, idempotency.Decided]
+	claims   lane[idempotency.Claim, idempotency.Answer]
+	saves    lane[idempotency.Pass, idempotency.Verdict]
+	finishes lane[idempotency.Finish, idempotency.FinishAnswer]
+}
+
+func (l *lanes) makeLanes() {
+	type (
+		ctx     = context.Context
+		store   = idempotency.Store
+		session = idempotency.Session
+	)
+	l.decides.name, l.decides.bound = "Decide", true
+	l.decides.send = func(ctx ctx, st store, s session, nonce int64, q []idempotency.Decision) ([]idempotency.Decided, error) {
+		return st.Decide(ctx, s, nonce, q)
+	}
+	l.claims.name, l.claims.bound = "Claim", true
+	l.claims.send = func(ctx ctx, st store, s session, nonce int64, q []idempotency.Claim) ([]idempotency.Answer, error) {
+		return st.Claim(ctx, s, nonce, q)
+	}
+	l.saves.name, l.saves.bound = "SavePass", true
+	l.saves.send = func(ctx ctx, st store, s session, _ int64, q []idempotency.Pass) ([]idempotency.Verdict, error) {
+		return st.SavePass(ctx, s, q)
+	}
+	l.finishes.name = "Finish"
+	l.finishes.send = func(ctx ctx, st store, s session, _ int64, q []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
+		return st.Finish(ctx, s.Namespace, q)
+	}
+}

@@ -57,7 +57,7 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 func (c *Core) lagging(now time.Time, o idempotency.OpenDue) (mask, hedge []byte) {
 	mask, hedge = make([]byte, c.cfg.Partitions/8), make([]byte, c.cfg.Partitions/8)
 	k := keyOf(o.Job, o.Due)
-	settled := union(c.progress[k].finished, o.Finished) // or about to be, by a pass of ours
+	settled := union(c.finished[k].bits, o.Finished) // or about to be, by a pass of ours
 	for _, p := range c.passes {
 		if p.key() == k {
 			settled = union(p.mask, settled)
@@ -100,12 +100,12 @@ func full(bits []byte) bool {
 
 func empty(bits []byte) bool { return !slices.ContainsFunc(bits, func(b byte) bool { return b != 0 }) }
 
-// progress is what this session's passes over a due have finished. A listing
+// finished is what this session's passes over a due have finished. A listing
 // that was read before the last of them was saved does not know of it yet.
-type progress struct {
-	keys     int64
-	finished []byte
-	saved    time.Duration
+type finished struct {
+	keys  int64
+	bits  []byte
+	saved time.Duration
 }
 
 func union(a, b []byte) []byte {

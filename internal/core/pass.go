@@ -220,13 +220,13 @@ func (c *Core) finishPass(p *pass) {
 		c.dropPass(p)
 	default:
 		p.ending = true
-		done := c.progress[p.key()]
+		done := c.finished[p.key()]
 		done.keys += p.count
-		c.progress[p.key()] = done
+		c.finished[p.key()] = done
 		c.savePass(p, idempotency.Pass{Mine: p.mask, Finished: p.mask, Keys: done.keys}, func() {
-			done := c.progress[p.key()]
-			done.finished, done.saved = union(done.finished, p.mask), c.now.Mono
-			c.progress[p.key()] = done
+			done := c.finished[p.key()]
+			done.bits, done.saved = union(done.bits, p.mask), c.now.Mono
+			c.finished[p.key()] = done
 			c.dropPass(p)
 			c.sweepSoon(0) // it may be the last one
 		})

@@ -166,7 +166,7 @@ func (c *Core) lose(why string) {
 	c.claims.reset()
 	c.saves.reset()
 	c.dropPasses()
-	clear(c.progress)
+	clear(c.finished)
 	clear(c.closing)
 	c.sweeper.asking, c.sweeper.backlog = false, nil
 	c.cancelSession(s)

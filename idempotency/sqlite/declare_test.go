@@ -11,7 +11,7 @@ import (
 
 // A Declare that comes late changes nothing, so it may name a job of which
 // there is no entry; a store must answer it all the same.
-func TestReviewLateDeclareOfUnknownJob(t *testing.T) {
+func TestLateDeclareOfUnknownJob(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if p := recover(); p != nil {

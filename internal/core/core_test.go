@@ -132,7 +132,7 @@ func none(context.Context, jobs.Occurrence) error { return nil }
 
 // Remove says that what runs of a removed job runs on. The listing of our own
 // runs must not release a run whose handler is at work here.
-func TestReviewRemovedJobRunsOn(t *testing.T) {
+func TestRemovedJobRunsOn(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a")
 	w.begin(jobs.Job{Name: "j", Schedule: jobs.Every(time.Hour).Phase(5 * time.Second), Run: none})
@@ -149,7 +149,7 @@ func TestReviewRemovedJobRunsOn(t *testing.T) {
 
 // A definition that follows one of a Custom calendar must be put in force, and
 // the other jobs of its replica must not wait for it.
-func TestReviewUnknownScheduleJamsDecisions(t *testing.T) {
+func TestUnknownScheduleJamsDecisions(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a")
 	ctx := context.Background()
@@ -183,7 +183,7 @@ func TestReviewUnknownScheduleJamsDecisions(t *testing.T) {
 }
 
 // A store that refuses each call at once must not be asked more and more often.
-func TestReviewOpenSessionRate(t *testing.T) {
+func TestOpenSessionRate(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a")
 	w.call = func(int, string) error { return errDown }
@@ -223,7 +223,7 @@ func (o other) RenewSession(ctx context.Context, s idempotency.Session) (idempot
 
 // A store with another identity is opened again and again, each time with a new
 // session row that nobody closes.
-func TestReviewForeignStoreSessions(t *testing.T) {
+func TestForeignStoreSessions(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a")
 	id := ""
@@ -245,7 +245,7 @@ func TestReviewForeignStoreSessions(t *testing.T) {
 }
 
 // A renewal that another store answers must be noticed as an opening would.
-func TestReviewRenewalOfForeignStore(t *testing.T) {
+func TestRenewalOfForeignStore(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a")
 	id := ""
@@ -260,7 +260,7 @@ func TestReviewRenewalOfForeignStore(t *testing.T) {
 }
 
 // A due after 2262 does not fit into nanoseconds since 1970.
-func TestReviewFarDueSpins(t *testing.T) {
+func TestFarDueSpins(t *testing.T) {
 	t.Parallel()
 	for _, g := range []jobs.Guarantee{jobs.Correctness, jobs.Efficiency} {
 		for _, year := range []int{2261, 2300, 9999} {
@@ -275,7 +275,7 @@ func TestReviewFarDueSpins(t *testing.T) {
 }
 
 // Dues of an efficiency job that find no worker must not pile up.
-func TestReviewLocalRunsPileUp(t *testing.T) {
+func TestLocalRunsPileUp(t *testing.T) {
 	t.Parallel()
 	c := timing()
 	c.Concurrency = 1
@@ -315,7 +315,7 @@ func keyed(s jobs.Schedule) jobs.Job {
 }
 
 // What a replica remembers of dues must not outlive them.
-func TestReviewProgressOfClosedDues(t *testing.T) {
+func TestProgressOfClosedDues(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a", "b", "c")
 	w.act = list(20)
@@ -323,7 +323,7 @@ func TestReviewProgressOfClosedDues(t *testing.T) {
 	w.until(10 * time.Minute)
 	l := 0
 	for _, c := range w.cores {
-		l = max(l, len(c.progress))
+		l = max(l, len(c.finished))
 	}
 	if l > 3 {
 		t.Errorf("a replica remembers %d dues; all but the last are closed", l)
@@ -331,7 +331,7 @@ func TestReviewProgressOfClosedDues(t *testing.T) {
 }
 
 // A source that does not answer once must be asked again, and not hold its due for ever.
-func TestReviewSourceHangsOnce(t *testing.T) {
+func TestSourceHangsOnce(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a")
 	good, hung := list(20), false
@@ -354,7 +354,7 @@ func TestReviewSourceHangsOnce(t *testing.T) {
 }
 
 // A job that has no keys any more: what is open of it cannot be streamed.
-func TestReviewKeysTakenAway(t *testing.T) {
+func TestKeysTakenAway(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a")
 	w.act = func(_ int, a Action) []Event {
@@ -379,7 +379,7 @@ func (r *rude) Error() string { return r.text }
 
 // The text of a handler's error is asked for on the loop: an Error that panics
 // must not take the process with it.
-func TestReviewErrorThatPanics(t *testing.T) {
+func TestErrorThatPanics(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a")
 	w.act = func(_ int, a Action) []Event {
@@ -400,7 +400,7 @@ func TestReviewErrorThatPanics(t *testing.T) {
 
 // Efficiency jobs run while the store is away, also when correctness runs have
 // just ended and their records are not answered.
-func TestReviewEfficiencyWithoutStore(t *testing.T) {
+func TestEfficiencyWithoutStore(t *testing.T) {
 	t.Parallel()
 	c := timing()
 	c.Concurrency = 1
@@ -433,7 +433,7 @@ func TestReviewEfficiencyWithoutStore(t *testing.T) {
 
 // The handlers of a session that cannot be renewed are cancelled 0.7 lease after
 // the last confirmed renewal was sent, whatever the other settings.
-func TestReviewTrustEndsInTime(t *testing.T) {
+func TestTrustEndsInTime(t *testing.T) {
 	t.Parallel()
 	c := timing()
 	c.Grace, c.Sweep = 30*time.Second, 30*time.Second
@@ -461,7 +461,7 @@ func TestReviewTrustEndsInTime(t *testing.T) {
 
 // An older due that comes to a key later than a younger one, because its stream
 // was slow, must not be skipped by the younger one's run.
-func TestReviewOlderDueSkippedByYounger(t *testing.T) {
+func TestOlderDueSkippedByYounger(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a")
 	answer := list(20)

@@ -10,7 +10,7 @@ import (
 
 // Add and Remove rewrite every job of the core in place, so what an action
 // points to must be read before the next step. Fails under -race only.
-func TestReviewStreamReadsJobLate(t *testing.T) {
+func TestStreamReadsJobLate(t *testing.T) {
 	r := &runner{mail: newMailbox(), streams: map[int64]*stream{}}
 	r.base, r.end = context.WithCancel(context.Background())
 	j := &jobs.Job{Name: "j", Keys: jobs.KeyList("k")}

@@ -11,7 +11,7 @@ import (
 )
 
 // A job that one replica forgets must not run twice at once: what runs of it there runs on.
-func TestReviewRemoveWhileRunning(t *testing.T) {
+func TestRemoveWhileRunning(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		var now, most atomic.Int64
 		j := jobs.Job{Name: "j", Schedule: jobs.At(time.Now().Add(5 * time.Second)), Run: func(context.Context, jobs.Occurrence) error {
@@ -53,7 +53,7 @@ func (s slowSeat) Announce(ctx context.Context, state, layout, reason string, fa
 
 // A replica whose Run has returned must not be an owner in the eyes of the others,
 // also where it had nothing to drain and its process lives on.
-func TestReviewDrainIsAnnounced(t *testing.T) {
+func TestDrainIsAnnounced(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		s, err := scheduler.New(scheduler.Config{Namespace: "test", Store: f.store, Members: slowSeat{seat{f.gossip, "a"}}})
 		if err == nil {
