@@ -21,7 +21,7 @@ import (
 )
 
 // within bounds a test: it is for what hangs, not for what is slow.
-const within = 2 * time.Minute
+const within = 4 * time.Minute
 
 // fleet is replicas as child processes; the test's goroutine owns it.
 type fleet struct {
@@ -66,9 +66,7 @@ func newFleet(t *testing.T, base spec) *fleet {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(times(1))*within)
 	base.Store, base.Ledger = filepath.Join(dir, "store.db"), filepath.Join(dir, "ledger")
-	if base.Lease == 0 {
-		base.Lease = 2 * time.Second
-	}
+	base.Lease = lease()
 	if base.Concurrency == 0 {
 		base.Concurrency = 8
 	}
@@ -177,9 +175,7 @@ func (f *fleet) await(what string, ok func() bool) {
 	defer tick.Stop()
 	for {
 		f.refresh()
-		f.mu.Lock()
-		done, changed := ok(), f.changed
-		f.mu.Unlock()
+		done, changed := f.look(ok)
 		if done {
 			return
 		}
@@ -191,6 +187,13 @@ func (f *fleet) await(what string, ok func() bool) {
 			f.Fatalf("waiting for: %s: %v", what, f.ctx.Err())
 		}
 	}
+}
+
+// look calls ok with the lock held, which it gives back also where ok ends the test.
+func (f *fleet) look(ok func() bool) (done bool, changed <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return ok(), f.changed
 }
 
 func (f *fleet) refresh() {

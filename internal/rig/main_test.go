@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -30,19 +31,30 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	// The tests mostly wait for leases to lapse, so more of them run at once than there are processors.
-	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue {
+	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue && !slow {
 		_ = n.Value.Set("5") // a number
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// times is how often a fault is to be repeated that a default round has n times.
+// times is how often a fault is to be repeated that a default round has n times: with the race detector, which is for
+// the code and not for the faults, a fifth of that.
 func times(n int) int {
 	switch {
 	case *rounds > 0:
 		return n * *rounds
 	case os.Getenv("BELFRY_LONG") == "1":
 		return n * 10
+	case slow:
+		return max(n/5, 1)
 	}
 	return n
+}
+
+// lease is that of the replicas. Where they are slow, one of 2 s would lapse for want of a processor.
+func lease() time.Duration {
+	if slow {
+		return 6 * time.Second
+	}
+	return 2 * time.Second
 }

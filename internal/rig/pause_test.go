@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// F09, F10: processes stand still for longer than their lease, after a handler's effect or just before a finish is
-// sent. Others take their runs up; what the paused finish late, the store refuses, and their handlers are told.
+// F09, F10: processes stand still for 1.5 to 5 leases, after a handler's effect or just before a finish is sent.
+// Others take their runs up; what the paused finish late, the store refuses, and their handlers are told.
 func TestPaused(t *testing.T) {
 	t.Parallel()
 	for _, half := range []string{"one", "two"} {
@@ -18,68 +18,113 @@ func TestPaused(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, spec{Works: mix()})
 			f.three()
-			f.freezePairs(times(5))
+			f.freeze(times(10))
 			f.ready()
 			f.settle(law{})
 		})
 	}
 }
 
-// freezePairs pauses two of three processes at a time.
-func (f *fleet) freezePairs(pauses int) {
+// pause is one of a process.
+type pause struct {
+	*proc
+	from    int       // lines of the ledger that were there before
+	at      line      // what it stopped in; of no process: it has not yet
+	thaw    time.Time // not before
+	resumed bool
+}
+
+// freeze pauses processes, two at a time; the third lives.
+func (f *fleet) freeze(pauses int) {
 	f.Helper()
-	overtaken := 0
-	for range pauses {
-		names := f.names()
-		f.rng.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
-		pair := []*proc{f.proc(names[0]), f.proc(names[1])}
-		stops := []line{f.freeze(pair[0], "K4"), f.freeze(pair[1], "K5")}
-		shortest := 1.5
-		if times(1) > 1 {
-			shortest += f.rng.Float64() * 3
+	overtaken, active := 0, []*pause{}
+	for left := pauses; left > 0 || len(active) > 0; {
+		for ; len(active) < 2 && left > 0; left-- {
+			active = append(active, f.chill(active, []string{"K4", "K5"}[left%2]))
 		}
-		f.pass(time.Duration(shortest * float64(f.base.Lease)))
-		if f.overtaken(stops) {
-			overtaken++
-		}
-		for _, p := range pair {
-			f.signal(p, syscall.SIGCONT)
-			f.order(p, order{Onward: true})
-		}
-		for k, p := range pair {
-			f.await("the late finish to be answered", func() bool {
-				return slices.ContainsFunc(f.book.lines, func(l line) bool {
-					return (l.Phase == refused && l.Text == "fenced" || l.Phase == committed) && l.Pid == p.Pid() && l.Fence == stops[k].Fence
-				})
-			})
+		var next *pause
+		f.await("a paused process to come a step further", func() bool {
+			i := slices.IndexFunc(active, f.further)
+			if i >= 0 {
+				next = active[i]
+			}
+			return i >= 0
+		})
+		switch {
+		case next.at.Pid == 0:
+			next.at = *f.after(next.from, faulted, next.proc)
+			next.thaw = time.Now().Add(f.base.Lease + f.base.Lease/2)
+			if times(1) > 1 {
+				next.thaw = next.thaw.Add(time.Duration(f.rng.Int64N(int64(3 * f.base.Lease))))
+			}
+		case !next.resumed:
+			if f.row(next.at.run()).ended {
+				overtaken++
+			} else {
+				f.held(next)
+			}
+			f.signal(next.proc, syscall.SIGCONT)
+			f.order(next.proc, order{Onward: true})
+			next.resumed = true
+		default:
+			active = slices.DeleteFunc(active, func(x *pause) bool { return x == next })
 		}
 	}
-	if f.Logf("%d of %d pairs of pauses were overtaken", overtaken, pauses); overtaken*2 < pauses {
-		f.Errorf("only %d of %d pairs of pauses were overtaken: nothing is shown", overtaken, pauses)
+	if f.Logf("%d of %d pauses were overtaken", overtaken, pauses); overtaken*2 < pauses {
+		f.Errorf("only %d of %d pauses were overtaken: nothing is shown", overtaken, pauses)
 	}
 }
 
-// overtaken waits until others have done what the paused held. That never comes where one was stopped in the middle of
-// a transaction: SQLite's lock is its process's, and it holds all others up as long as it stands.
-func (f *fleet) overtaken(stops []line) (yes bool) {
+// chill tells one that is not paused to stop itself at a point.
+func (f *fleet) chill(but []*pause, point string) *pause {
 	f.Helper()
-	over := time.Now().Add(5 * f.base.Lease / 2)
-	f.await("others to do what the paused held", func() bool {
-		yes = !slices.ContainsFunc(stops, func(l line) bool { return !f.row(l.run()).ended })
-		return yes || time.Now().After(over)
-	})
-	wrote := func(l line) bool { return l.Phase == committed && l.At > over.Add(-f.base.Lease).UnixMicro() }
-	if !yes && slices.ContainsFunc(f.book.lines, wrote) {
-		f.Errorf("others work, and leave what the paused hold: %v", stops)
+	out := map[*proc]fault{}
+	for _, x := range but {
+		out[x.proc] = fault{}
 	}
-	return yes
-}
-
-// freeze lets a process stop itself at a point, and returns the line that says so.
-func (f *fleet) freeze(p *proc, point string) line {
-	f.Helper()
+	p := f.anyone(out)
 	f.paused[p.Pid()] = true
-	return f.hit(p, fault{Point: point, Nth: 1 + f.rng.IntN(3), Act: stop})
+	f.order(p, order{Arm: &fault{Point: point, Nth: 1 + f.rng.IntN(3), Act: stop}})
+	return &pause{proc: p, from: len(f.book.lines)}
+}
+
+// further says that the next step of a pause can be done: it has stopped; others have done what it holds, or do not
+// within five leases; the late finish is answered.
+func (f *fleet) further(x *pause) bool {
+	switch now := time.Now(); {
+	case x.at.Pid == 0:
+		return f.after(x.from, faulted, x.proc) != nil
+	case !x.resumed:
+		return now.After(x.thaw) && f.row(x.at.run()).ended || now.After(f.late(x))
+	}
+	return slices.ContainsFunc(f.book.lines[x.from:], func(l line) bool {
+		return (l.Phase == refused && l.Text == "fenced" || l.Phase == committed) && l.Pid == x.Pid() && l.Fence == x.at.Fence
+	})
+}
+
+// late is when a pause ends that nobody overtakes.
+func (f *fleet) late(x *pause) time.Time { return time.UnixMicro(x.at.At).Add(5 * f.base.Lease) }
+
+// held: a run stays with a paused process only where all stand still. A process that is stopped in the middle of a
+// transaction keeps SQLite's lock, which is its process's, and holds up all others.
+func (f *fleet) held(x *pause) {
+	f.Helper()
+	for _, l := range f.book.lines[x.from:] {
+		if l.Phase == committed && l.At > f.late(x).Add(-f.base.Lease).UnixMicro() {
+			f.Errorf("others work (%v), and leave what a paused process holds: %v", l, x.at)
+			return
+		}
+	}
+}
+
+// after finds a process's first line of a phase behind the first so many.
+func (f *fleet) after(from int, phase string, p *proc) *line {
+	for i := range f.book.lines[from:] {
+		if l := &f.book.lines[from+i]; l.Pid == p.Pid() && l.Phase == phase {
+			return l
+		}
+	}
+	return nil
 }
 
 // hit arms a fault that its process survives, and waits for the line that says that it happened.
@@ -87,14 +132,6 @@ func (f *fleet) hit(p *proc, x fault) (at line) {
 	f.Helper()
 	from := len(f.book.lines)
 	f.order(p, order{Arm: &x})
-	f.await(p.name+": "+x.String(), func() bool {
-		for _, l := range f.book.lines[from:] {
-			if l.Pid == p.Pid() && l.Phase == faulted {
-				at = l
-				return true
-			}
-		}
-		return false
-	})
-	return at
+	f.await(p.name+": "+x.String(), func() bool { return f.after(from, faulted, p) != nil })
+	return *f.after(from, faulted, p)
 }
