@@ -251,8 +251,12 @@ func (c *Core) savePass(p *pass, row idempotency.Pass, then func()) {
 	}, func() {})
 }
 
-// gettingOn says that runs of the job begin or end here within its timeout.
+// gettingOn says that the workers turn over, so that the job's keys get theirs in
+// time: runs of it begin or end here within its timeout, or runs of any job end within a lease.
 func (c *Core) gettingOn(j *job) bool {
+	if w := c.workers; w.turned > 0 && c.now.Mono-w.turned <= c.cfg.Lease {
+		return true
+	}
 	limit := j.Timeout
 	if limit <= 0 {
 		limit = jobs.DefaultTimeout
@@ -268,7 +272,7 @@ func (c *Core) touchPasses(s *session) bool {
 	}
 	for _, p := range slices.Clone(c.passes) {
 		c.checkStalled(p)
-		busy := c.workers.free(c) == 0 && c.gettingOn(p.job)
+		busy := len(p.buf)+p.out > 0 && c.gettingOn(p.job)
 		slow := p.asking && c.now.Mono-p.asked <= c.cfg.Lease
 		if p.saved && !p.ending && (busy || slow) && c.now.Mono-p.moved >= c.cfg.Grace/2 {
 			c.savePass(p, idempotency.Pass{Mine: p.mask}, func() {})

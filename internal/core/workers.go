@@ -46,6 +46,8 @@ type workers struct {
 	// sent before is old news about them.
 	known map[int64]time.Duration
 
+	turned time.Duration // when a handler returned last; 0: none has
+
 	suspects  int               // held or being taken up
 	localKeys map[localKey]bool // of efficiency runs that wait or run here
 }
@@ -186,7 +188,7 @@ func (c *Core) ended(e Ended) {
 	h.returned, h.took = true, c.now.Mono-h.started
 	h.text, h.permanent = e.Text, e.Permanent
 	c.stopTimer(h.timer)
-	h.job.lived = c.now.Mono
+	h.job.lived, c.workers.turned = c.now.Mono, c.now.Mono
 	switch {
 	case h.written: // too late: its timeout is recorded
 		if h.session != nil {
