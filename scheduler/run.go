@@ -22,8 +22,6 @@ type runner struct {
 	mail *mailbox
 	log  *slog.Logger
 
-	callTimeout time.Duration
-
 	base  context.Context // of calls and handlers; it outlives the end of Run's own
 	end   context.CancelFunc
 	start time.Time // origin of the monotonic clock
@@ -58,7 +56,7 @@ func newRunner(s *Scheduler) *runner {
 		Rand:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 	return &runner{
-		s: s, cfg: c, mail: s.mail, callTimeout: cc.CallTimeout(), session: c.Store == nil,
+		s: s, cfg: c, mail: s.mail, session: c.Store == nil,
 		log:     c.Logger.With("namespace", c.Namespace, "replica", c.Members.Self()),
 		core:    core.New(cc),
 		cancels: map[int64]context.CancelCauseFunc{}, streams: map[int64]*stream{},
@@ -160,7 +158,7 @@ func (r *runner) perform(a core.Action) {
 
 // call makes one call of the store, and brings its answer back.
 func (r *runner) call(c *core.Call) {
-	ctx, cancel := context.WithTimeout(r.base, r.callTimeout)
+	ctx, cancel := context.WithTimeout(r.base, c.Within)
 	defer cancel()
 	began := time.Now()
 	reply := c.Do(ctx, r.cfg.Store)

@@ -27,9 +27,13 @@ type Config struct {
 	Rand *rand.Rand
 }
 
-// CallTimeout is the deadline of every store call: lease/5, so that several
+// callTimeout is the deadline of a store call: lease/5, so that several
 // renewals fit into a lease.
-func (c Config) CallTimeout() time.Duration { return c.Lease / 5 }
+func (c Config) callTimeout() time.Duration { return c.Lease / 5 }
+
+// declareTimeout is Declare's. That one is as large as the program has jobs, and
+// made once a session: it may take longer, as long as the session can be renewed beside it.
+func (c Config) declareTimeout() time.Duration { return c.Lease / 2 }
 
 // trustFor is how long after the last confirmed renewal was sent a replica
 // still believes in its session: less than the lease, so that it stops before others start.
@@ -161,7 +165,12 @@ func (c *Core) handle(e Event) {
 	}
 }
 
-func (c *Core) emit(a Action) { c.out = append(c.out, a) }
+func (c *Core) emit(a Action) {
+	if call, ok := a.(*Call); ok && call.Within == 0 {
+		call.Within = c.cfg.callTimeout()
+	}
+	c.out = append(c.out, a)
+}
 
 // storeNow is the store's time as far as known, never ahead of it.
 func (c *Core) storeNow() time.Time { return c.clock.at(c.now.Mono) }
@@ -170,7 +179,7 @@ func (c *Core) storeNow() time.Time { return c.clock.at(c.now.Mono) }
 func (c *Core) ready() bool { return c.session != nil && c.session.declared && !c.draining }
 
 // retryPause is how long to wait before a call that failed is made again.
-func (c *Core) retryPause() time.Duration { return c.cfg.CallTimeout() / 10 }
+func (c *Core) retryPause() time.Duration { return c.cfg.callTimeout() / 10 }
 
 // maxRanks bounds how many ranks a replica tells apart; all later ones act as the last.
 const maxRanks = 8

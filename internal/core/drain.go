@@ -24,7 +24,7 @@ func (c *Core) cutOff() {
 	for _, h := range c.sortedHeld() {
 		c.end(h, jobs.ErrDraining)
 	}
-	c.after(stuckAfter+c.cfg.CallTimeout(), c.leave)
+	c.after(stuckAfter+c.cfg.callTimeout(), c.leave)
 }
 
 // checkDrained leaves as soon as nothing is held and nothing unanswered could still be ours.

@@ -45,7 +45,7 @@ func (c *Core) openSession() {
 				c.stopped = true
 				c.emit(Failed{Err: err})
 			case err != nil:
-				c.openAgain(c.cfg.CallTimeout() / 2)
+				c.openAgain(c.cfg.callTimeout() / 2)
 			default:
 				c.opened(o.s, o.r, sent)
 			}
@@ -79,7 +79,7 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 	}
 	mine := c.session
 	c.declare()
-	c.every(c.cfg.CallTimeout(), func() bool { return c.renew(mine) })
+	c.every(c.cfg.callTimeout(), func() bool { return c.renew(mine) })
 	c.every(c.cfg.Lease/2, func() bool { return c.listMine(mine) })
 	c.every(c.cfg.Grace/2, func() bool { return c.touchPasses(mine) })
 	c.every(pruneEvery, func() bool { return c.prune(mine) })
@@ -189,7 +189,7 @@ func (c *Core) declare() {
 		mine = append(mine, j)
 		d = append(d, idempotency.Declaration{Definition: j.definition(), Opened: now, Next: next})
 	}
-	c.emit(newCall("Declare",
+	call := newCall("Declare",
 		func(ctx context.Context, st idempotency.Store) ([]idempotency.Entry, error) {
 			return st.Declare(ctx, s.Session, nonce, d)
 		},
@@ -210,7 +210,9 @@ func (c *Core) declare() {
 			default:
 				c.declared(s, mine, e)
 			}
-		}))
+		})
+	call.Within = c.cfg.declareTimeout()
+	c.emit(call)
 }
 
 func (c *Core) declared(s *session, mine []*job, entries []idempotency.Entry) {
