@@ -83,7 +83,7 @@ type Entries interface {
 	// first seen. In force is, among the definitions that live sessions
 	// announce, the one of the highest Revision, then the one first seen last.
 	// Nothing else of an entry changes here. Answered are the entries of the
-	// declared jobs, in order.
+	// declared jobs, in order; the zero Entry where a late call names a job that has none.
 	Declare(ctx context.Context, s Session, nonce int64, d []Declaration) ([]Entry, error)
 
 	// Decide moves entries on. A decision is won when its entry still is as

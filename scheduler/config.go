@@ -32,6 +32,13 @@ type Members interface {
 	Facts() map[string]map[string]string
 }
 
+// Booted is a further power of Members: the boot id of this process, so that
+// a member, a session and a log line tell of one process.
+type Booted interface{ Boot() string }
+
+// Explained is a further power of Members: why this replica owns nothing.
+type Explained interface{ Reason() string }
+
 // Middleware wraps every handler, the first one outermost.
 type Middleware = func(jobs.Handler) jobs.Handler
 
@@ -139,10 +146,16 @@ func (c Config) validate() error {
 	if c.Lease < time.Second {
 		bad("Lease is %v; set it to 1s or more", c.Lease)
 	}
-	for name, d := range map[string]time.Duration{"Grace": c.Grace, "Sweep": c.Sweep, "MissedAfter": c.MissedAfter, "Horizon": c.Horizon} {
-		if d <= 0 {
-			bad("%s is %v; set it above 0, or to 0 for the default", name, d)
+	for _, f := range []struct {
+		name string
+		d    time.Duration
+	}{{"Grace", c.Grace}, {"Sweep", c.Sweep}, {"MissedAfter", c.MissedAfter}, {"Horizon", c.Horizon}} {
+		if f.d <= 0 {
+			bad("%s is %v; set it above 0, or to 0 for the default", f.name, f.d)
 		}
+	}
+	if c.Grace > c.Lease || c.Sweep > c.Lease {
+		bad("Grace %v and Sweep %v must not be above Lease %v; what a dead replica left would lie for longer than its lease", c.Grace, c.Sweep, c.Lease)
 	}
 	if c.Horizon < c.MissedAfter {
 		bad("Horizon %v is below MissedAfter %v; a due that always runs must be claimable", c.Horizon, c.MissedAfter)

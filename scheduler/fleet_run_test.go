@@ -147,6 +147,24 @@ func TestBusyOwnerIsNotHedged(t *testing.T) {
 	})
 }
 
+// Many jobs due at once are more than the workers can begin with: they wait for
+// their owner, whose workers turn over, and are not hedged.
+func TestBusyOwnerOfManyJobs(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		slow := func(context.Context, jobs.Occurrence) error { time.Sleep(300 * time.Millisecond); return nil }
+		var list []jobs.Job
+		for i := range 20 {
+			list = append(list, jobs.Job{Name: fmt.Sprintf("job-%02d", i), Schedule: jobs.Every(time.Hour), Keys: keys(60), Run: slow})
+		}
+		a, b, c := f.start("a", list...), f.start("b", list...), f.start("c", list...)
+		time.Sleep(time.Hour + 5*time.Minute)
+		f.end(a, b, c)
+		if once, more := f.count(); once != 1200 || more != 0 || f.hedged != 0 {
+			t.Errorf("%d ran once, %d more than once, %d hedged; want 1200, 0 and 0", once, more, f.hedged)
+		}
+	})
+}
+
 // F28, JB-01, JB-07: a panic, and a handler that ends its goroutine, are failed attempts with their story in the record.
 func TestPanicsAndGoexit(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {

@@ -25,48 +25,21 @@ func (r *runner) startHandler(a core.Start) {
 	})
 }
 
+var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit) instead of returning")
+
 // guard calls f and notes how it ended: also by a panic, and also by ending its
 // goroutine, which recover alone does not see.
 func guard(ended *core.Ended, f func() error) {
-	ended.Panic = true
-	ended.Err = errors.New("the handler ended its goroutine (runtime.Goexit) instead of returning")
+	handle := ended.Handle
+	panicked := func(err error) {
+		*ended = core.Return(handle, err)
+		ended.Panic = true
+	}
+	panicked(errGoexit)
 	defer func() {
 		if v := recover(); v != nil {
-			ended.Err = fmt.Errorf("panic: %v\n\n%s", v, debug.Stack())
+			panicked(fmt.Errorf("panic: %v\n\n%s", v, debug.Stack()))
 		}
 	}()
-	err := f()
-	ended.Err, ended.Panic = err, false
-}
-
-// stream is one open KeySource.
-type stream struct {
-	pulls  chan int // room for one: the core pulls anew only after an answer; closed by closeStream
-	cancel context.CancelFunc
-}
-
-func (r *runner) openStream(a core.OpenStream) {
-	ctx, cancel := context.WithCancel(r.base)
-	s := &stream{pulls: make(chan int, 1), cancel: cancel}
-	r.streams[a.Stream] = s
-	r.users.Go(func() {
-		read := newReader(ctx, a.Job.Keys, a.Range)
-		defer read.stop()
-		for most := range s.pulls {
-			e := read.next(most)
-			e.Stream = a.Stream
-			r.mail.post(e)
-			if e.End {
-				return
-			}
-		}
-	})
-}
-
-func (r *runner) closeStream(id int64) {
-	if s := r.streams[id]; s != nil {
-		delete(r.streams, id)
-		s.cancel()
-		close(s.pulls)
-	}
+	*ended = core.Return(handle, f())
 }

@@ -30,7 +30,7 @@ type Hooks struct {
 type Finished struct {
 	jobs.Occurrence
 	Outcome idempotency.Outcome // Wait: another attempt follows, here or elsewhere
-	Reason  string              // exhausted, permanent, panic, timeout, crashed, released; empty where done
+	Reason  string              // exhausted, permanent, panic, timeout, abandoned; retry or released where it waits; empty where done
 	Late    time.Duration       // from the due to the handler's start
 	Took    time.Duration       // the handler's time
 	Err     error               // the handler's

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -57,20 +58,23 @@ const (
 
 // announce tells the others the newest state, until it is told.
 func (r *runner) announce() {
+	defer close(r.told)
 	var a core.Announce
 	var retry <-chan time.Time
 	for {
 		select {
-		case a = <-r.states:
+		case next, more := <-r.states:
+			if !more {
+				return
+			}
+			a = next
 		case <-retry:
-		case <-r.base.Done():
-			return
 		}
 		ctx, cancel := context.WithTimeout(r.base, announceWithin)
 		err := r.cfg.Members.Announce(ctx, a.State, r.s.layout, a.Reason, nil)
 		cancel()
 		retry = nil
-		if err != nil && r.base.Err() == nil {
+		if err != nil {
 			r.log.Warn("announcing failed; it is tried again", "state", a.State, "err", err)
 			retry = time.After(announcePause)
 		}
@@ -82,11 +86,13 @@ func (r *runner) report() {
 	var err error
 	switch {
 	case r.state.State == "":
-		err = fmt.Errorf("scheduler: not ready: joining: no session in the store yet")
+		err = errors.New("scheduler: not ready: joining: no session in the store yet")
 	case r.state.State != core.Serving && r.state.Reason != "":
 		err = fmt.Errorf("scheduler: not ready: %s: %s", r.state.State, r.state.Reason)
 	case r.state.State != core.Serving:
 		err = fmt.Errorf("scheduler: not ready: %s", r.state.State)
+	case !r.session:
+		err = errors.New("scheduler: not ready: the session was lost; a new one is being opened")
 	case !r.inRing:
 		err = fmt.Errorf("scheduler: not ready: the members do not count this replica as an owner%s", r.why())
 	}
@@ -95,7 +101,7 @@ func (r *runner) report() {
 
 // why asks the members, where they can tell.
 func (r *runner) why() string {
-	if m, ok := r.cfg.Members.(interface{ Reason() string }); ok && m.Reason() != "" {
+	if m, ok := r.cfg.Members.(Explained); ok && m.Reason() != "" {
 		return ": " + m.Reason()
 	}
 	return ""

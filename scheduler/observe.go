@@ -116,10 +116,14 @@ func (r *runner) observe(a core.Action) {
 		notify(o, func(h Hooks) func(context.Context, jobs.Occurrence) { return h.Stuck }, a.Occurrence)
 	case core.Renewed:
 		if a.Opened {
+			r.session = true
+			r.report()
 			r.log.Info("session opened", "session", a.Session, "offset", a.Offset)
 		}
 		notify(o, func(h Hooks) func(context.Context, Renewed) { return h.Renewed }, Renewed{Session: a.Session, Offset: a.Offset})
 	case core.Lost:
+		r.session = false
+		r.report()
 		r.log.Warn("session lost; its handlers are cancelled and a new one is opened", "session", a.Session, "why", a.Why)
 	case core.Problem:
 		r.log.Error("job has a problem", "job", a.Job, "due", a.Due, "err", a.Err)

@@ -26,39 +26,41 @@ type runner struct {
 	end   context.CancelFunc
 	start time.Time // origin of the monotonic clock
 
-	ours     sync.WaitGroup // calls, ring, announcements
+	ours     sync.WaitGroup // calls, ring, pulls
+	told     chan struct{}  // closed when the last announcement was told, or given up
 	users    sync.WaitGroup // handlers and key sources, which may not come back
 	cancels  map[int64]context.CancelCauseFunc
 	streams  map[int64]*stream
-	states   chan core.Announce // the latest announcement; has room for one
+	states   chan core.Announce // the latest announcement; has room for one, closed after the loop
 	observer *observer
 
-	stopped   *core.Stopped
-	failed    error
-	cancelled bool // Run's context has ended
-	state     core.Announce
-	inRing    bool
+	stopped *core.Stopped
+	failed  error
+	state   core.Announce
+	session bool // one is open, or there is no store
+	inRing  bool
 }
 
 func newRunner(s *Scheduler) *runner {
 	c := s.cfg
 	boot := uuid.NewString()
-	if b, ok := c.Members.(interface{ Boot() string }); ok {
-		boot = b.Boot() // so that a log line, a member and a session tell of one process
+	if b, ok := c.Members.(Booted); ok {
+		boot = b.Boot()
+	}
+	cc := core.Config{
+		Namespace: c.Namespace, Replica: c.Members.Self(), Boot: boot,
+		Partitions: s.partitions, Concurrency: c.Concurrency,
+		Lease: c.Lease, Grace: c.Grace, Sweep: c.Sweep, Drain: c.Drain,
+		MissedAfter: c.MissedAfter, Horizon: c.Horizon, Retention: c.Retention, Tolerance: tolerance,
+		Store: c.Store != nil,
+		Rand:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 	return &runner{
-		s: s, cfg: c, mail: s.mail,
-		log: c.Logger.With("namespace", c.Namespace, "replica", c.Members.Self()),
-		core: core.New(core.Config{
-			Namespace: c.Namespace, Replica: c.Members.Self(), Boot: boot,
-			Partitions: s.partitions, Concurrency: c.Concurrency,
-			Lease: c.Lease, Grace: c.Grace, Sweep: c.Sweep, Drain: c.Drain,
-			MissedAfter: c.MissedAfter, Horizon: c.Horizon, Retention: c.Retention, Tolerance: tolerance,
-			Store: c.Store != nil,
-			Rand:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
-		}),
+		s: s, cfg: c, mail: s.mail, session: c.Store == nil,
+		log:     c.Logger.With("namespace", c.Namespace, "replica", c.Members.Self()),
+		core:    core.New(cc),
 		cancels: map[int64]context.CancelCauseFunc{}, streams: map[int64]*stream{},
-		states: make(chan core.Announce, 1),
+		states: make(chan core.Announce, 1), told: make(chan struct{}),
 	}
 }
 
@@ -67,9 +69,11 @@ func (r *runner) run(ctx context.Context) error {
 	r.start = time.Now()
 	r.observer = newObserver(r.base, r.cfg.Hooks, r.log)
 	r.ours.Go(r.watchRing)
-	r.ours.Go(r.announce)
+	go r.announce()
 	r.loop(ctx)
 	r.finishUsers()
+	close(r.states)
+	<-r.told
 	r.end()
 	r.ours.Wait()
 	r.observer.close()
@@ -154,7 +158,7 @@ func (r *runner) perform(a core.Action) {
 
 // call makes one call of the store, and brings its answer back.
 func (r *runner) call(c *core.Call) {
-	ctx, cancel := context.WithTimeout(r.base, r.cfg.Lease/5)
+	ctx, cancel := context.WithTimeout(r.base, c.Within)
 	defer cancel()
 	began := time.Now()
 	reply := c.Do(ctx, r.cfg.Store)

@@ -31,7 +31,7 @@ func layoutFlags(cmd *cobra.Command) *ring.Options {
 	var o ring.Options
 	f := cmd.Flags()
 	f.IntVar(&o.Partitions, "partitions", 0, "partitions, a power of two (default 4096)")
-	f.IntVar(&o.VirtualNodes, "virtual-nodes", 0, "points of each member (default 100)")
+	f.IntVar(&o.VirtualNodes, "virtual-nodes", 0, "points of each member (default 200)")
 	f.Float64Var(&o.Load, "load", 0, "bound of a member's share, above 1 (default 1.10)")
 	return &o
 }

@@ -14,4 +14,8 @@
 // The file may hold tables of the application too; all of this package begin
 // with belfry_. Strings that may be any bytes are blobs there, so that neither
 // NUL nor the file's encoding changes them.
+//
+// A process that is stopped (SIGSTOP, a frozen container) in the middle of a
+// write keeps SQLite's lock until it goes on or dies, and meanwhile nobody writes: replicas announce
+// themselves unfit, start nothing, and go on afterwards. No lock of a file can be taken from a living process.
 package sqlite

@@ -43,7 +43,9 @@ func (s *Store) Declare(ctx context.Context, ses idempotency.Session, nonce int6
 			if err != nil {
 				return err
 			}
-			entries[i] = *e
+			if e != nil {
+				entries[i] = *e
+			}
 		}
 		return nil
 	})

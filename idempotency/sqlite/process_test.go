@@ -47,7 +47,7 @@ func play(role, path string) int {
 		err = playAs(ctx, role, path)
 	}
 	if err != nil {
-		fmt.Println("error", err)
+		fmt.Fprintln(os.Stdout, "error", err)
 		return 1
 	}
 	return 0
@@ -104,7 +104,7 @@ func playOpen(ctx context.Context, path string) error {
 	if err != nil || len(f) != 1 {
 		return fmt.Errorf("claimed %d: %w", len(f), err)
 	}
-	fmt.Println("store", s.id)
+	fmt.Fprintln(os.Stdout, "store", s.id)
 	return s.Close()
 }
 
@@ -183,12 +183,12 @@ func playTraffic(ctx context.Context, path string) error {
 // settle says what was won, and finishes it.
 func (w *worker) settle(ctx context.Context, f []idempotency.Finish) error {
 	for _, x := range f {
-		fmt.Println("won", x.Fence, x.ID.Key)
+		fmt.Fprintln(os.Stdout, "won", x.Fence, x.ID.Key)
 	}
 	answers, err := w.s.Finish(ctx, "ns", f)
 	for i, a := range answers {
 		if a == idempotency.Finished {
-			fmt.Println("done", f[i].Fence, f[i].ID.Key)
+			fmt.Fprintln(os.Stdout, "done", f[i].Fence, f[i].ID.Key)
 		}
 	}
 	return err

@@ -28,7 +28,7 @@ func playAs(ctx context.Context, role, path string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(role, "opened it")
+	fmt.Fprintln(os.Stdout, role, "opened it")
 	return s.Close()
 }
 

@@ -12,10 +12,11 @@ import (
 // caller of Step.
 type Action interface{ action() }
 
-// Call is a call of the store, to be made by Do with a deadline of CallTimeout;
+// Call is a call of the store, to be made by Do with a deadline of Within from now;
 // what Do returns comes back as an event. Calls may be made in any order and at the same time.
 type Call struct {
-	Name string
+	Name   string
+	Within time.Duration
 
 	do   func(context.Context, idempotency.Store) (any, error)
 	then func(any, error)

@@ -24,8 +24,3 @@ func (k *clock) sample(now time.Time, sent, received time.Duration) {
 func (k *clock) at(mono time.Duration) time.Time {
 	return time.Unix(0, int64(k.offset+mono)).UTC().Truncate(time.Microsecond)
 }
-
-// mono is the monotonic instant at which the store's time is t.
-func (k *clock) mono(t time.Time) time.Duration {
-	return time.Duration(t.UnixNano()) - k.offset
-}

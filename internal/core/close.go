@@ -2,12 +2,17 @@ package core
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
 )
 
-const reasonUnfinished = "unfinished"
+// Why partitions of a due were not finished in time.
+const (
+	reasonSource     = "source" // its KeySource fails
+	reasonUnfinished = "unfinished"
+)
 
 // closeDue closes a due whose partitions are all finished, or one that reached
 // the horizon: then what is left of it is recorded as missed.
@@ -19,6 +24,9 @@ func (c *Core) closeDue(now time.Time, j *job, o idempotency.OpenDue) {
 	var missed *idempotency.Range
 	if !full(o.Finished) {
 		missed = &idempotency.Range{Job: o.Job, From: o.Due, To: o.Due, Count: 1, Outcome: idempotency.Missed, Reason: reasonUnfinished}
+		if c.setbacks[k].times > 0 {
+			missed.Reason = reasonSource
+		}
 	}
 	c.closing[k] = true
 	c.emit(newCall("CloseDue",
@@ -32,16 +40,21 @@ func (c *Core) closeDue(now time.Time, j *job, o idempotency.OpenDue) {
 		}))
 }
 
-// forgetClosed drops what is kept of dues that a listing, sent at an instant, does not
+// forgetClosed drops the passes over dues, and what else is kept of them, that a listing, sent at an instant, does not
 // show as open any more.
 func (c *Core) forgetClosed(open []idempotency.OpenDue, sent time.Duration) {
 	still := make(map[dueKey]bool, len(open))
 	for _, o := range open {
 		still[keyOf(o.Job, o.Due)] = true
 	}
-	for k, p := range c.progress {
+	for _, p := range slices.Clone(c.passes) {
+		if p.saved && !still[p.key()] && p.moved < sent {
+			c.dropPass(p)
+		}
+	}
+	for k, p := range c.finished {
 		if !still[k] && p.saved < sent {
-			delete(c.progress, k)
+			delete(c.finished, k)
 		}
 	}
 	for k, b := range c.setbacks {

@@ -23,13 +23,17 @@ type Config struct {
 	// Store is false where there is none: then only efficiency jobs run.
 	Store bool
 
-	// Rand gives the jitter of retries, nothing else.
+	// Rand gives the jitter of retries, nothing else. Never nil.
 	Rand *rand.Rand
 }
 
-// CallTimeout is the deadline of every store call: lease/5, so that several
+// callTimeout is the deadline of a store call: lease/5, so that several
 // renewals fit into a lease.
-func (c Config) CallTimeout() time.Duration { return c.Lease / 5 }
+func (c Config) callTimeout() time.Duration { return c.Lease / 5 }
+
+// declareTimeout is Declare's. That one is as large as the program has jobs, and
+// made once a session: it may take longer, as long as the session can be renewed beside it.
+func (c Config) declareTimeout() time.Duration { return c.Lease / 2 }
 
 // trustFor is how long after the last confirmed renewal was sent a replica
 // still believes in its session: less than the lease, so that it stops before others start.
@@ -57,19 +61,16 @@ type Core struct {
 	foreign string // why the store that answers now is another one; empty: it is not
 	clock   clock
 	health  health
-	state   string // as announced last
+	said    Announce // last
 
-	decides  lane[idempotency.Decision, idempotency.Decided]
-	claims   lane[idempotency.Claim, idempotency.Answer]
-	saves    lane[idempotency.Pass, idempotency.Verdict]
-	finishes lane[idempotency.Finish, idempotency.FinishAnswer]
+	lanes
 
 	workers  workers
 	sweeper  sweeper
 	passes   []*pass // by due, then start
 	setbacks map[dueKey]setback
 	closing  map[dueKey]bool
-	progress map[dueKey]progress // of this session, through open dues
+	finished map[dueKey]finished // of this session, through open dues
 	local    []localRun          // efficiency runs that wait for a worker
 
 	draining bool
@@ -79,25 +80,16 @@ type Core struct {
 
 // New returns a replica that has not done anything yet.
 func New(c Config) *Core {
-	core := &Core{cfg: c, jobs: map[string]*job{}, setbacks: map[dueKey]setback{}, closing: map[dueKey]bool{}, progress: map[dueKey]progress{}}
-	core.workers = workers{held: map[int64]*held{}, byFence: map[int64]*held{}, known: map[int64]time.Duration{}, localKeys: map[localKey]bool{}}
+	core := &Core{
+		cfg: c, jobs: map[string]*job{},
+		setbacks: map[dueKey]setback{}, closing: map[dueKey]bool{}, finished: map[dueKey]finished{},
+	}
+	core.workers = workers{
+		held: map[int64]*held{}, byFence: map[int64]*held{},
+		known: map[int64]time.Duration{}, localKeys: map[localKey]bool{},
+	}
 	core.sweeper.taking = map[idempotency.ID]bool{}
-	core.decides = lane[idempotency.Decision, idempotency.Decided]{name: "Decide", bound: true,
-		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, nonce int64, q []idempotency.Decision) ([]idempotency.Decided, error) {
-			return st.Decide(ctx, s, nonce, q)
-		}}
-	core.claims = lane[idempotency.Claim, idempotency.Answer]{name: "Claim", bound: true,
-		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, nonce int64, q []idempotency.Claim) ([]idempotency.Answer, error) {
-			return st.Claim(ctx, s, nonce, q)
-		}}
-	core.saves = lane[idempotency.Pass, idempotency.Verdict]{name: "SavePass", bound: true,
-		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, _ int64, q []idempotency.Pass) ([]idempotency.Verdict, error) {
-			return st.SavePass(ctx, s, q)
-		}}
-	core.finishes = lane[idempotency.Finish, idempotency.FinishAnswer]{name: "Finish",
-		send: func(ctx context.Context, st idempotency.Store, s idempotency.Session, _ int64, q []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
-			return st.Finish(ctx, s.Namespace, q)
-		}}
+	core.makeLanes()
 	return core
 }
 
@@ -132,16 +124,27 @@ func (c *Core) Wake() time.Duration {
 	if len(c.timers) > 0 {
 		at = min(at, c.timers[0].at)
 	}
+	if c.session != nil {
+		at = min(at, c.session.sent.Mono+c.cfg.trustFor())
+	}
 	if c.ready() && len(c.storeDues) > 0 {
-		at = min(at, c.clock.mono(c.storeDues[0].next))
+		at = c.until(at, c.storeDues[0].next, c.storeNow())
 	}
 	if len(c.wallDues) > 0 && !c.draining {
-		at = min(at, c.now.Mono+c.wallDues[0].next.Sub(c.now.Wall))
+		at = c.until(at, c.wallDues[0].next, c.now.Wall)
 	}
 	if c.ready() && !c.sweeper.asking {
 		at = min(at, c.sweeper.next)
 	}
 	return max(at, c.now.Mono)
+}
+
+// until is the instant at which due has come, but not after at: a due may be centuries away.
+func (c *Core) until(at time.Duration, due, now time.Time) time.Duration {
+	if wait := due.Sub(now); wait < at-c.now.Mono {
+		return c.now.Mono + wait
+	}
+	return at
 }
 
 func (c *Core) handle(e Event) {
@@ -162,7 +165,12 @@ func (c *Core) handle(e Event) {
 	}
 }
 
-func (c *Core) emit(a Action) { c.out = append(c.out, a) }
+func (c *Core) emit(a Action) {
+	if call, ok := a.(*Call); ok && call.Within == 0 {
+		call.Within = c.cfg.callTimeout()
+	}
+	c.out = append(c.out, a)
+}
 
 // storeNow is the store's time as far as known, never ahead of it.
 func (c *Core) storeNow() time.Time { return c.clock.at(c.now.Mono) }
@@ -171,7 +179,7 @@ func (c *Core) storeNow() time.Time { return c.clock.at(c.now.Mono) }
 func (c *Core) ready() bool { return c.session != nil && c.session.declared && !c.draining }
 
 // retryPause is how long to wait before a call that failed is made again.
-func (c *Core) retryPause() time.Duration { return c.cfg.CallTimeout() / 10 }
+func (c *Core) retryPause() time.Duration { return c.cfg.callTimeout() / 10 }
 
 // maxRanks bounds how many ranks a replica tells apart; all later ones act as the last.
 const maxRanks = 8
@@ -207,7 +215,6 @@ func (c *Core) rank(partition int) int {
 func (c *Core) partition(key string) int { return ring.Slot(key) % c.cfg.Partitions }
 
 func has(bits []byte, p int) bool { return bits[p/8]>>(p%8)&1 == 1 }
-func put(bits []byte, p int)      { bits[p/8] |= 1 << (p % 8) }
 
 // The states that a replica announces.
 const (
@@ -227,12 +234,12 @@ func (c *Core) announce() {
 		state, reason = Unfit, c.foreign
 	case c.health.unfit != "":
 		state, reason = Unfit, c.health.unfit
-	case c.cfg.Store && c.state == "" && (c.session == nil || !c.session.declared):
+	case c.cfg.Store && c.said.State == "" && (c.session == nil || !c.session.declared):
 		return
 	}
-	if state != c.state {
-		c.state = state
-		c.emit(Announce{State: state, Reason: reason})
+	if say := (Announce{State: state, Reason: reason}); say != c.said {
+		c.said = say
+		c.emit(say)
 	}
 }
 

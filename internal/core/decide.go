@@ -48,7 +48,7 @@ func (c *Core) decide(j *job) {
 	}
 	d.CatchUp = len(d.Run) > 1 || len(d.Run) == 1 && d.Opened.Sub(d.Run[0]) > c.cfg.Lease
 	if !j.keyed() {
-		d.Claim = min(c.workers.free(c), len(d.Run))
+		d.Claim = min(c.workers.free(c), len(d.Run), 1) // all are of one key
 	}
 	c.workers.reserved += d.Claim
 	j.deciding = true

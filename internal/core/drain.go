@@ -1,11 +1,6 @@
 package core
 
-import (
-	"context"
-
-	"github.com/belfry-go/belfry/idempotency"
-	"github.com/belfry-go/belfry/jobs"
-)
+import "github.com/belfry-go/belfry/jobs"
 
 // drain begins to leave: announce it first, so that others take what is due
 // next; claim nothing more; let what runs finish.
@@ -29,7 +24,7 @@ func (c *Core) cutOff() {
 	for _, h := range c.sortedHeld() {
 		c.end(h, jobs.ErrDraining)
 	}
-	c.after(stuckAfter+c.cfg.CallTimeout(), c.leave)
+	c.after(stuckAfter+c.cfg.callTimeout(), c.leave)
 }
 
 // checkDrained leaves as soon as nothing is held and nothing unanswered could still be ours.
@@ -55,11 +50,7 @@ func (c *Core) leave() {
 		c.stop(cut)
 		return
 	}
-	c.emit(newCall("CloseSession",
-		func(ctx context.Context, st idempotency.Store) (struct{}, error) {
-			return struct{}{}, st.CloseSession(ctx, s.Session)
-		},
-		func(struct{}, error) { c.stop(cut) })) // unanswered, the session lapses by itself
+	c.closeSession(s.Session, func() { c.stop(cut) })
 }
 
 func (c *Core) stop(cut []string) {

@@ -34,9 +34,20 @@ func (r Replied) Err() error { return r.err }
 
 // Ended tells that a started handler returned.
 type Ended struct {
-	Handle int64
-	Err    error
-	Panic  bool // Err tells the panic, or that the handler ended its goroutine
+	Handle    int64
+	Err       error
+	Text      string // Err's, read where a panic of Error harms nobody
+	Permanent bool   // Err is marked so
+	Panic     bool   // Err tells the panic, or that the handler ended its goroutine
+}
+
+// Return is the Ended of a handler that returned err. It calls err's methods.
+func Return(handle int64, err error) Ended {
+	e := Ended{Handle: handle, Err: err}
+	if err != nil {
+		e.Text, e.Permanent = err.Error(), jobs.IsPermanent(err)
+	}
+	return e
 }
 
 // Streamed brings keys of a stream, in answer to one Pull. End says that no

@@ -20,6 +20,7 @@ type job struct {
 
 	entry    idempotency.Entry // as read last
 	deciding bool
+	youngest time.Time     // open due: a key that it holds must not make an older one be skipped
 	lived    time.Duration // when a run of it last began or ended here
 	began    bool          // lived is set
 }
@@ -58,6 +59,11 @@ func (c *Core) setJobs(list []jobs.Job) {
 	for name, j := range before {
 		if c.jobs[name] == nil {
 			c.queue(j).set(j, time.Time{})
+		}
+	}
+	for _, p := range slices.Clone(c.passes) {
+		if c.jobs[p.job.Name] != p.job {
+			c.dropPass(p)
 		}
 	}
 	switch {

@@ -59,9 +59,12 @@ func (l *lane[Q, A]) try(c *Core, s *session, nonce int64, q []Q) {
 	c.emit(newCall(l.name,
 		func(ctx context.Context, st idempotency.Store) ([]A, error) { return l.send(ctx, st, id, nonce, q) },
 		func(a []A, err error) {
+			if err == nil && len(a) != len(q) {
+				err = errShort
+			}
 			switch {
 			case l.bound && c.session != s: // all of it is gone already
-			case errors.Is(err, idempotency.ErrSessionDead):
+			case l.bound && errors.Is(err, idempotency.ErrSessionDead):
 				c.lose("the store says it is dead")
 			case err != nil:
 				c.after(c.retryPause(), func() {
@@ -79,6 +82,8 @@ func (l *lane[Q, A]) try(c *Core, s *session, nonce int64, q []Q) {
 		}))
 }
 
+var errShort = errors.New("core: the store did not answer each element of the batch")
+
 // drop gives up what was not sent yet.
 func (l *lane[Q, A]) drop() {
 	queue := l.queue
@@ -94,5 +99,37 @@ func (l *lane[Q, A]) reset() {
 	l.flight, l.queue = nil, nil
 	for _, it := range all {
 		it.gone()
+	}
+}
+
+// lanes are the calls that are made in batches.
+type lanes struct {
+	decides  lane[idempotency.Decision, idempotency.Decided]
+	claims   lane[idempotency.Claim, idempotency.Answer]
+	saves    lane[idempotency.Pass, idempotency.Verdict]
+	finishes lane[idempotency.Finish, idempotency.FinishAnswer]
+}
+
+func (l *lanes) makeLanes() {
+	type (
+		ctx     = context.Context
+		store   = idempotency.Store
+		session = idempotency.Session
+	)
+	l.decides.name, l.decides.bound = "Decide", true
+	l.decides.send = func(ctx ctx, st store, s session, nonce int64, q []idempotency.Decision) ([]idempotency.Decided, error) {
+		return st.Decide(ctx, s, nonce, q)
+	}
+	l.claims.name, l.claims.bound = "Claim", true
+	l.claims.send = func(ctx ctx, st store, s session, nonce int64, q []idempotency.Claim) ([]idempotency.Answer, error) {
+		return st.Claim(ctx, s, nonce, q)
+	}
+	l.saves.name, l.saves.bound = "SavePass", true
+	l.saves.send = func(ctx ctx, st store, s session, _ int64, q []idempotency.Pass) ([]idempotency.Verdict, error) {
+		return st.SavePass(ctx, s, q)
+	}
+	l.finishes.name = "Finish"
+	l.finishes.send = func(ctx ctx, st store, s session, _ int64, q []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
+		return st.Finish(ctx, s.Namespace, q)
 	}
 }

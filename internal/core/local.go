@@ -18,6 +18,8 @@ type localRun struct {
 
 type localKey struct{ job, key string }
 
+func (r localRun) localKey() localKey { return localKey{r.job.Name, r.key} }
+
 // fireLocalDues looks at every efficiency job whose time has come by the host's clock.
 func (c *Core) fireLocalDues() {
 	for !c.draining && len(c.wallDues) > 0 {
@@ -34,6 +36,8 @@ func (c *Core) fireLocalDues() {
 	}
 }
 
+var errStillStreaming = errors.New("the keys of its last due are still being read; this due is left out on this replica")
+
 // openLocal runs a due of an efficiency job where this replica is the owner now.
 func (c *Core) openLocal(j *job, due time.Time) {
 	if c.ranks == nil {
@@ -41,7 +45,7 @@ func (c *Core) openLocal(j *job, due time.Time) {
 	}
 	if !j.keyed() {
 		if c.rank(j.partition) == 0 {
-			c.local = append(c.local, localRun{job: j, key: j.Name, due: due})
+			c.queueLocal(localRun{job: j, key: j.Name, due: due})
 		}
 		return
 	}
@@ -56,24 +60,39 @@ func (c *Core) openLocal(j *job, due time.Time) {
 	c.openStream(p)
 }
 
-// fillLocal starts efficiency runs as workers become free.
+// queueLocal lets a run wait for a worker, unless one of its key waits or runs here.
+func (c *Core) queueLocal(r localRun) {
+	k := r.localKey()
+	if c.workers.localKeys[k] {
+		c.refuseLocal(r, "busy")
+		return
+	}
+	c.workers.localKeys[k] = true
+	c.local = append(c.local, r)
+}
+
+func (c *Core) refuseLocal(r localRun, cause string) {
+	id := idempotency.ID{Job: r.job.Name, Key: r.key, Due: r.due}
+	c.emit(Refused{Occurrence: c.occurrence(r.job, id, 0, r.attempt, nil), Cause: cause})
+}
+
+// fillLocal starts efficiency runs as workers become free; what waited for too
+// long, or is of a job that was removed, is left out.
 func (c *Core) fillLocal() {
-	for len(c.local) > 0 && c.workers.free(c) > 0 {
+	for len(c.local) > 0 && c.workers.freeLocal(c) > 0 {
 		r := c.local[0]
 		c.local = c.local[1:]
+		if c.jobs[r.job.Name] != r.job || c.now.Wall.Sub(r.due) > c.cfg.MissedAfter && r.attempt == 0 {
+			delete(c.workers.localKeys, r.localKey())
+			c.refuseLocal(r, "expired")
+			continue
+		}
 		c.startLocal(r)
 	}
 }
 
-// startLocal starts a run unless one of the same key still runs here.
 func (c *Core) startLocal(r localRun) {
-	k := localKey{r.job.Name, r.key}
 	id := idempotency.ID{Job: r.job.Name, Key: r.key, Due: r.due}
-	if c.workers.localKeys[k] {
-		c.emit(Refused{Occurrence: c.occurrence(r.job, id, 0, r.attempt, nil), Cause: "busy"})
-		return
-	}
-	c.workers.localKeys[k] = true
 	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: c.now.Wall.Sub(r.due)}
 	c.hold(h)
 	c.start(h)
@@ -83,16 +102,14 @@ func (c *Core) startLocal(r localRun) {
 func (c *Core) wroteLocal(h *held, f idempotency.Finish, err error) {
 	h.answered = true
 	c.observe(h, f, err)
-	again := localRun{job: h.job, key: h.occ.Key, due: h.occ.Due, attempt: f.Attempt}
-	if f.Outcome == idempotency.Wait && f.Reason != reasonReleased {
-		delay := h.job.Retry.Delay(f.Attempt, c.cfg.Rand.Float64())
-		c.after(delay, func() {
-			if !c.draining && c.jobs[h.job.Name] == h.job {
-				c.local = append(c.local, again)
-			}
-		})
-	}
 	c.letGo(h)
+	if f.Outcome != idempotency.Wait || f.Reason == reasonReleased {
+		return
+	}
+	again := localRun{job: h.job, key: h.occ.Key, due: h.occ.Due, attempt: f.Attempt}
+	c.after(h.job.Retry.Delay(f.Attempt, c.cfg.Rand.Float64()), func() {
+		if !c.draining && c.jobs[h.job.Name] == h.job {
+			c.queueLocal(again)
+		}
+	})
 }
-
-var errStillStreaming = errors.New("the keys of its last due are still being read; this due is left out on this replica")

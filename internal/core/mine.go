@@ -32,12 +32,17 @@ func (c *Core) listMine(s *session) bool {
 // adopt begins a stray, or gives it back where its job was removed. If the answer that
 // gave it to us still comes, begin knows the fence.
 func (c *Core) adopt(r idempotency.Run) {
+	w := &c.workers
+	if _, had := w.known[r.Fence]; had || w.byFence[r.Fence] != nil {
+		return
+	}
 	j := c.jobs[r.ID.Job]
 	switch {
 	case j == nil:
+		w.known[r.Fence] = c.now.Mono
 		c.finishes.add(idempotency.Finish{ID: r.ID, Fence: r.Fence, Outcome: idempotency.Wait, Attempt: r.Attempt,
 			Reason: reasonReleased, Wake: c.storeNow()}, func(idempotency.FinishAnswer) {}, nil)
-	case c.workers.free(c) > 0:
+	case w.free(c) > 0:
 		c.begin(j, r, false)
 	}
 }

@@ -17,9 +17,15 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	if j == nil || c.ranks == nil {
 		return
 	}
+	if o.Due.After(j.youngest) {
+		j.youngest = o.Due
+	}
 	if full(o.Finished) || o.Due.Before(now.Add(-c.cfg.Horizon)) {
 		c.closeDue(now, j, o)
 		return
+	}
+	if !j.keyed() {
+		return // it had keys when the due was opened; what is left of it is missed at the horizon
 	}
 	if j.entry.Hash != j.hash { // ours came in force since we read the entry, else the store would not name this due
 		j.entry.Definition = j.definition()
@@ -51,7 +57,7 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 func (c *Core) lagging(now time.Time, o idempotency.OpenDue) (mask, hedge []byte) {
 	mask, hedge = make([]byte, c.cfg.Partitions/8), make([]byte, c.cfg.Partitions/8)
 	k := keyOf(o.Job, o.Due)
-	settled := union(c.progress[k].finished, o.Finished) // or about to be, by a pass of ours
+	settled := union(c.finished[k].bits, o.Finished) // or about to be, by a pass of ours
 	for _, p := range c.passes {
 		if p.key() == k {
 			settled = union(p.mask, settled)
@@ -94,12 +100,12 @@ func full(bits []byte) bool {
 
 func empty(bits []byte) bool { return !slices.ContainsFunc(bits, func(b byte) bool { return b != 0 }) }
 
-// progress is what this session's passes over a due have finished. A listing
+// finished is what this session's passes over a due have finished. A listing
 // that was read before the last of them was saved does not know of it yet.
-type progress struct {
-	keys     int64
-	finished []byte
-	saved    time.Duration
+type finished struct {
+	keys  int64
+	bits  []byte
+	saved time.Duration
 }
 
 func union(a, b []byte) []byte {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -61,6 +62,31 @@ func (c *Core) pull(p *pass) {
 	c.emit(Pull{Stream: p.stream, Max: min(max(2*c.cfg.Concurrency, 64), idempotency.MaxBatch)})
 }
 
+// stall is how long a source may take to yield its next key before it is given up
+// and asked again; the job's timeout where that is shorter, but at least a lease.
+const stall = 5 * time.Minute
+
+var errStalled = errors.New("no key came for too long; its context is ended")
+
+// checkStalled gives up a stream whose source has hung.
+func (c *Core) checkStalled(p *pass) {
+	limit := stall
+	if p.job.Timeout > 0 {
+		limit = min(limit, p.job.Timeout)
+	}
+	if p.asking && c.now.Mono-p.asked > max(limit, c.cfg.Lease) {
+		c.closeStream(p)
+		c.failedStream(p, errStalled)
+	}
+}
+
+func (c *Core) closeStream(p *pass) {
+	if p.stream != 0 {
+		c.emit(CloseStream{Stream: p.stream})
+		p.stream, p.asking = 0, false
+	}
+}
+
 // streamed takes the keys of a stream. A key that can be no key spoils its
 // pass, since its run could never be recorded; the other keys run.
 func (c *Core) streamed(e Streamed) {
@@ -73,6 +99,7 @@ func (c *Core) streamed(e Streamed) {
 	for _, key := range e.Keys {
 		if err := jobs.ValidateKey(key); err != nil {
 			p.dirty = true
+			c.setBack(p.key())
 			c.emit(Problem{Job: p.job.Name, Due: p.due, Err: fmt.Errorf("its KeySource yielded a bad key, which is left out: %w", err)})
 			continue
 		}
@@ -95,12 +122,18 @@ func (c *Core) streamed(e Streamed) {
 // failedStream lets the keys that came be settled, and then goes on after
 // them where the source is ordered; else the whole set is streamed anew.
 func (c *Core) failedStream(p *pass, err error) {
-	c.emit(Problem{Job: p.job.Name, Due: p.due, Err: fmt.Errorf("its KeySource failed; it is asked again: %w", err)})
-	if p.mixed || p.dirty || p.last == "" {
+	wait := c.setBack(p.key())
+	resume := !p.mixed && !p.dirty && p.last != ""
+	if p.job.efficient() && !resume {
+		c.emit(Problem{Job: p.job.Name, Due: p.due, Err: fmt.Errorf("its KeySource failed; the keys that did not come are left out: %w", err)})
+	} else {
+		c.emit(Problem{Job: p.job.Name, Due: p.due, Err: fmt.Errorf("its KeySource failed; it is asked again in %v: %w", wait, err)})
+	}
+	if !resume {
 		p.dirty, p.ended = true, true
 		return
 	}
-	c.after(c.setBack(p.key()), func() {
+	c.after(wait, func() {
 		if !p.dropped {
 			c.openStream(p)
 		}
@@ -116,7 +149,7 @@ func (c *Core) advance(p *pass, workers int) {
 		key := p.buf[0]
 		p.buf = p.buf[1:]
 		if p.job.efficient() {
-			c.startLocal(localRun{job: p.job, key: key, due: p.due})
+			c.queueLocal(localRun{job: p.job, key: key, due: p.due})
 		} else {
 			c.claimKey(p, key)
 		}
@@ -131,7 +164,7 @@ func (c *Core) claimKey(p *pass, key string) {
 	j := p.job
 	id := idempotency.ID{Job: j.Name, Key: key, Due: p.due}
 	onBusy := idempotency.Finish{Outcome: idempotency.Skipped, Reason: reasonOverlap}
-	if p.catchUp {
+	if p.catchUp || p.due.Before(j.youngest) {
 		onBusy = idempotency.Finish{Outcome: idempotency.Wait, Reason: reasonOverlap, Wake: c.storeNow()}
 	}
 	p.out++
@@ -184,17 +217,16 @@ func (c *Core) finishPass(p *pass) {
 	case p.job.efficient():
 		c.dropPass(p)
 	case p.dirty:
-		c.setBack(p.key())
 		c.dropPass(p)
 	default:
 		p.ending = true
-		done := c.progress[p.key()]
+		done := c.finished[p.key()]
 		done.keys += p.count
-		c.progress[p.key()] = done
+		c.finished[p.key()] = done
 		c.savePass(p, idempotency.Pass{Mine: p.mask, Finished: p.mask, Keys: done.keys}, func() {
-			done := c.progress[p.key()]
-			done.finished, done.saved = union(done.finished, p.mask), c.now.Mono
-			c.progress[p.key()] = done
+			done := c.finished[p.key()]
+			done.bits, done.saved = union(done.bits, p.mask), c.now.Mono
+			c.finished[p.key()] = done
 			c.dropPass(p)
 			c.sweepSoon(0) // it may be the last one
 		})
@@ -219,8 +251,12 @@ func (c *Core) savePass(p *pass, row idempotency.Pass, then func()) {
 	}, func() {})
 }
 
-// gettingOn says that runs of the job begin or end here within its timeout.
+// gettingOn says that the workers turn over, so that the job's keys get theirs in
+// time: runs of it begin or end here within its timeout, or runs of any job end within a lease.
 func (c *Core) gettingOn(j *job) bool {
+	if w := c.workers; w.turned > 0 && c.now.Mono-w.turned <= c.cfg.Lease {
+		return true
+	}
 	limit := j.Timeout
 	if limit <= 0 {
 		limit = jobs.DefaultTimeout
@@ -234,8 +270,9 @@ func (c *Core) touchPasses(s *session) bool {
 	if c.session != s {
 		return false
 	}
-	for _, p := range c.passes {
-		busy := c.workers.free(c) == 0 && c.gettingOn(p.job)
+	for _, p := range slices.Clone(c.passes) {
+		c.checkStalled(p)
+		busy := len(p.buf)+p.out > 0 && c.gettingOn(p.job)
 		slow := p.asking && c.now.Mono-p.asked <= c.cfg.Lease
 		if p.saved && !p.ending && (busy || slow) && c.now.Mono-p.moved >= c.cfg.Grace/2 {
 			c.savePass(p, idempotency.Pass{Mine: p.mask}, func() {})
@@ -270,10 +307,7 @@ func (c *Core) dropPass(p *pass) {
 	}
 	p.dropped = true
 	p.buf = nil
-	if p.stream != 0 {
-		c.emit(CloseStream{Stream: p.stream})
-		p.stream = 0
-	}
+	c.closeStream(p)
 	c.passes = slices.DeleteFunc(c.passes, func(x *pass) bool { return x == p })
 }
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -34,13 +35,15 @@ type planner struct {
 //   - to run, where it is not older than missedAfter;
 //   - missed (late) else, but for the latest of these, which runs if it is
 //     younger than the horizon: the missed policy "latest".
+//
+// Where nobody can tell the dues of the entry's schedule any more, one missed range stands for them, counted as one.
 func (p planner) plan(e idempotency.Entry) idempotency.Decision {
 	d := idempotency.Decision{Seen: e, Definition: p.def, Opened: e.Opened, Keyed: p.keyed}
 	if p.now.After(d.Opened) {
 		d.Opened = p.now
 	}
 	if theirs, err := p.scheduleOf(e); err != nil {
-		d.Ranges = []idempotency.Range{{Job: e.Job, From: e.Opened, To: d.Opened, Outcome: idempotency.Missed, Reason: reasonUnknown}}
+		d.Ranges = []idempotency.Range{{Job: e.Job, From: e.Opened, To: d.Opened, Count: 1, Outcome: idempotency.Missed, Reason: reasonUnknown}}
 	} else {
 		p.decide(e, theirs, &d)
 	}
@@ -59,14 +62,15 @@ func (p planner) decide(e idempotency.Entry, s jobs.Schedule, d *idempotency.Dec
 	var latest time.Time // of the late ones
 	var n int
 	until := d.Opened
+	last := e.Hash != p.def.Hash // the next plan would not know this schedule
 	for t, ok := s.Next(e.Opened); ok && !t.After(until); t, ok = s.Next(t) {
-		if n++; n > maxDues {
+		if n++; n > maxDues && !last {
 			break
 		}
 		switch {
 		case paused(e, t):
 			d.Ranges = extend(d.Ranges, e.Job, t, idempotency.Skipped, reasonPaused)
-		case t.Before(p.now.Add(-p.missedAfter)):
+		case t.Before(p.now.Add(-p.missedAfter)), last && len(d.Run) == idempotency.MaxBatch-1:
 			if !latest.IsZero() {
 				d.Ranges = extend(d.Ranges, e.Job, latest, idempotency.Missed, reasonLate)
 			}
@@ -74,17 +78,18 @@ func (p planner) decide(e idempotency.Entry, s jobs.Schedule, d *idempotency.Dec
 		default:
 			d.Run = append(d.Run, t)
 		}
-		if n == maxDues {
+		if n == maxDues && !last {
 			d.Opened = t
 		}
-		if len(d.Run) == idempotency.MaxBatch-1 {
+		if len(d.Run) == idempotency.MaxBatch-1 && !last {
 			d.Opened, until = t, t
 		}
 	}
 	switch {
 	case latest.IsZero():
-	case n <= maxDues && latest.After(p.now.Add(-p.horizon)):
-		d.Run = append([]time.Time{latest}, d.Run...)
+	case (n <= maxDues || last) && latest.After(p.now.Add(-p.horizon)):
+		d.Run = append(d.Run, latest)
+		slices.SortFunc(d.Run, time.Time.Compare)
 	default:
 		d.Ranges = extend(d.Ranges, e.Job, latest, idempotency.Missed, reasonLate)
 	}

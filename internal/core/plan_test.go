@@ -47,7 +47,7 @@ func TestPlan(t *testing.T) {
 		{"F5: and during it", idempotency.Entry{Definition: def, Opened: at(5), PausedFrom: at(15)}, 52, time.Minute, "run 10; skipped paused 20-50 x4; next 60"},
 		{"an old definition's dues are decided by its schedule",
 			idempotency.Entry{Definition: idempotency.Definition{Job: "j", Hash: "old", Schedule: "@every 4s"}, Opened: at(5)}, 13, time.Minute, "run 8 12; next 20"},
-		{"whose schedule nobody knows is missed", idempotency.Entry{Definition: idempotency.Definition{Job: "j", Hash: "old", Schedule: "@custom moon"}, Opened: at(5)}, 13, time.Minute, "missed unknown schedule 5-13 x0; next 20"},
+		{"whose schedule nobody knows is missed", idempotency.Entry{Definition: idempotency.Definition{Job: "j", Hash: "old", Schedule: "@custom moon"}, Opened: at(5)}, 13, time.Minute, "missed unknown schedule 5-13 x1; next 20"},
 		{"a store that stepped back", idempotency.Entry{Definition: def, Opened: at(25)}, 12, time.Minute, "next 30"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -40,17 +40,24 @@ func (c *Core) openSession() {
 			return opened{s, r}, err
 		},
 		func(o opened, err error) {
-			c.opening = false
 			switch {
 			case errors.Is(err, idempotency.ErrRefused):
 				c.stopped = true
 				c.emit(Failed{Err: err})
 			case err != nil:
-				c.after(c.cfg.CallTimeout()/2, c.openSession)
+				c.openAgain(c.cfg.callTimeout() / 2)
 			default:
 				c.opened(o.s, o.r, sent)
 			}
 		}))
+}
+
+// openAgain makes the next attempt after a pause; until then none is made.
+func (c *Core) openAgain(pause time.Duration) {
+	c.after(pause, func() {
+		c.opening = false
+		c.openSession()
+	})
 }
 
 func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant) {
@@ -58,12 +65,12 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 		c.store = r.Store
 	}
 	if r.Store != c.store {
-		c.foreign = fmt.Sprintf("the store was replaced: it is %s, not %s; restart the fleet if that is meant", r.Store, c.store)
-		c.announce()
-		c.after(c.cfg.Lease, c.openSession)
+		c.replaced(r.Store)
+		c.closeSession(s, func() {})
+		c.openAgain(c.cfg.Lease)
 		return
 	}
-	c.foreign = ""
+	c.opening, c.foreign = false, ""
 	c.clock.sample(r.Now, sent.Mono, c.now.Mono)
 	c.session = &session{Session: s, sent: sent}
 	c.emit(Renewed{Session: s.ID, Opened: true, Offset: c.offset()})
@@ -72,10 +79,24 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 	}
 	mine := c.session
 	c.declare()
-	c.every(c.cfg.CallTimeout(), func() bool { return c.renew(mine) })
+	c.every(c.cfg.callTimeout(), func() bool { return c.renew(mine) })
 	c.every(c.cfg.Lease/2, func() bool { return c.listMine(mine) })
 	c.every(c.cfg.Grace/2, func() bool { return c.touchPasses(mine) })
 	c.every(pruneEvery, func() bool { return c.prune(mine) })
+}
+
+// replaced notes that another store answers than the one that we began with.
+func (c *Core) replaced(by string) {
+	c.foreign = fmt.Sprintf("the store was replaced: it is %s, not %s; restart the fleet if that is meant", by, c.store)
+	c.announce()
+}
+
+func (c *Core) closeSession(s idempotency.Session, then func()) {
+	c.emit(newCall("CloseSession",
+		func(ctx context.Context, st idempotency.Store) (struct{}, error) {
+			return struct{}{}, st.CloseSession(ctx, s)
+		},
+		func(struct{}, error) { then() })) // unanswered, the session lapses by itself
 }
 
 // offset is the store's clock minus the host's wall clock.
@@ -106,6 +127,9 @@ func (c *Core) renew(s *session) bool {
 			case c.session != s: // given up meanwhile
 			case errors.Is(err, idempotency.ErrSessionDead):
 				c.lose("the store says it is dead")
+			case err == nil && r.Store != c.store:
+				c.lose("it is of another store")
+				c.replaced(r.Store)
 			case err == nil && sent.Mono > s.sent.Mono:
 				s.sent = sent
 				c.clock.sample(r.Now, sent.Mono, c.now.Mono)
@@ -142,7 +166,7 @@ func (c *Core) lose(why string) {
 	c.claims.reset()
 	c.saves.reset()
 	c.dropPasses()
-	clear(c.progress)
+	clear(c.finished)
 	clear(c.closing)
 	c.sweeper.asking, c.sweeper.backlog = false, nil
 	c.cancelSession(s)
@@ -165,7 +189,7 @@ func (c *Core) declare() {
 		mine = append(mine, j)
 		d = append(d, idempotency.Declaration{Definition: j.definition(), Opened: now, Next: next})
 	}
-	c.emit(newCall("Declare",
+	call := newCall("Declare",
 		func(ctx context.Context, st idempotency.Store) ([]idempotency.Entry, error) {
 			return st.Declare(ctx, s.Session, nonce, d)
 		},
@@ -186,7 +210,9 @@ func (c *Core) declare() {
 			default:
 				c.declared(s, mine, e)
 			}
-		}))
+		})
+	call.Within = c.cfg.declareTimeout()
+	c.emit(call)
 }
 
 func (c *Core) declared(s *session, mine []*job, entries []idempotency.Entry) {

@@ -33,7 +33,6 @@ func (c *Core) sweep() {
 	}
 	if !c.ready() {
 		w.next = c.now.Mono + c.cfg.Sweep
-		c.openSession()
 		return
 	}
 	w.next = c.now.Mono + c.cfg.Sweep
@@ -130,6 +129,9 @@ func (c *Core) share(passes []*pass) int {
 		}
 	}
 	free := c.workers.free(c)
+	if passes[0].job.efficient() {
+		free = c.workers.freeLocal(c) - len(c.local)
+	}
 	return min(free, free/max(same, 1)+1)
 }
 

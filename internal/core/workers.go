@@ -24,7 +24,7 @@ const (
 
 // Reasons of a run's end.
 const (
-	reasonCrashed   = "crashed"
+	reasonAbandoned = "abandoned"
 	reasonExhausted = "exhausted"
 	reasonPermanent = "permanent"
 	reasonPanic     = "panic"
@@ -37,16 +37,19 @@ const (
 
 // workers are the handlers that run here, and what is promised to come.
 type workers struct {
-	held     map[int64]*held
-	byFence  map[int64]*held
-	reserved int // for claims under way
+	held      map[int64]*held
+	byFence   map[int64]*held
+	reserved  int // for claims under way
+	recording int // of held: the handler has returned, the record is not answered
 
 	// known has when fences were let go of: a listing of our session's runs that was
 	// sent before is old news about them.
 	known map[int64]time.Duration
 
-	suspects  int // held or being taken up
-	localKeys map[localKey]bool
+	turned time.Duration // when a handler returned last; 0: none has
+
+	suspects  int               // held or being taken up
+	localKeys map[localKey]bool // of efficiency runs that wait or run here
 }
 
 // held is one run whose worker is taken.
@@ -58,19 +61,27 @@ type held struct {
 	suspect bool
 	hedged  bool
 
-	late     time.Duration
-	started  time.Duration
-	took     time.Duration
-	timer    *timer // of its timeout
-	cause    error  // why its context was ended
-	returned bool
-	written  bool // its record is on its way
-	answered bool
+	late      time.Duration
+	started   time.Duration
+	took      time.Duration
+	timer     *timer // of its timeout
+	cause     error  // why its context was ended
+	text      string // of its error
+	permanent bool   // another attempt cannot mend it
+	returned  bool
+	written   bool // its record is on its way
+	answered  bool
 }
 
 // free is how many workers are.
 func (w *workers) free(c *Core) int {
 	return max(c.cfg.Concurrency-len(w.held)-w.reserved, 0)
+}
+
+// freeLocal is how many workers are free for efficiency runs: those too whose
+// run has ended and only waits for the store, which such a run never does.
+func (w *workers) freeLocal(c *Core) int {
+	return max(c.cfg.Concurrency-len(w.held)+w.recording-w.reserved, 0)
 }
 
 func (c *Core) occurrence(j *job, id idempotency.ID, fence int64, attempts int, payload []byte) jobs.Occurrence {
@@ -109,7 +120,7 @@ func (c *Core) begin(j *job, r idempotency.Run, hedged bool) {
 		c.release(h)
 	case r.Crashes >= maxCrashes:
 		h.returned = true
-		c.write(h, idempotency.Finish{Outcome: idempotency.Failed, Attempt: r.Attempt, Reason: reasonCrashed,
+		c.write(h, idempotency.Finish{Outcome: idempotency.Failed, Attempt: r.Attempt, Reason: reasonAbandoned,
 			Text: "every process that ran it died; it is not started again"}, nil)
 	default:
 		c.start(h)
@@ -144,6 +155,7 @@ func (c *Core) end(h *held, cause error) {
 		}
 		c.emit(Stuck{Occurrence: h.occ, Cause: cause})
 		if errors.Is(cause, jobs.ErrTimeout) {
+			h.text = cause.Error() + "; the handler ignores that its context has ended"
 			c.attempted(h, cause, reasonTimeout)
 		}
 	})
@@ -174,10 +186,14 @@ func (c *Core) ended(e Ended) {
 		return
 	}
 	h.returned, h.took = true, c.now.Mono-h.started
+	h.text, h.permanent = e.Text, e.Permanent
 	c.stopTimer(h.timer)
-	h.job.lived = c.now.Mono
+	h.job.lived, c.workers.turned = c.now.Mono, c.now.Mono
 	switch {
 	case h.written: // too late: its timeout is recorded
+		if h.session != nil {
+			c.workers.recording++
+		}
 		c.letGo(h)
 	case e.Err == nil:
 		c.write(h, idempotency.Finish{Outcome: idempotency.Done, Attempt: h.occ.Attempt}, nil)
@@ -194,9 +210,9 @@ func (c *Core) ended(e Ended) {
 
 // attempted records an attempt that failed: another one follows after a while, or the run has failed for good.
 func (c *Core) attempted(h *held, err error, reason string) {
-	f := idempotency.Finish{Attempt: h.occ.Attempt, Reason: reason, Text: boundText(err.Error())}
+	f := idempotency.Finish{Attempt: h.occ.Attempt, Reason: reason, Text: boundText(h.text)}
 	switch {
-	case jobs.IsPermanent(err):
+	case h.permanent:
 		f.Outcome, f.Reason = idempotency.Failed, reasonPermanent
 	case h.occ.Attempt >= h.job.Retry.Attempts:
 		f.Outcome = idempotency.Failed
@@ -231,6 +247,9 @@ func (c *Core) release(h *held) {
 // write records how a run went on. What is on its way is never replaced by something else.
 func (c *Core) write(h *held, f idempotency.Finish, err error) {
 	h.written = true
+	if h.returned && h.session != nil {
+		c.workers.recording++
+	}
 	f.ID = idempotency.ID{Job: h.occ.Job, Key: h.occ.Key, Request: h.occ.Request, Due: h.occ.Due}
 	f.Fence = h.occ.Fence
 	if h.session == nil {
@@ -263,6 +282,7 @@ func (c *Core) letGo(h *held) {
 		delete(w.localKeys, localKey{h.occ.Job, h.occ.Key})
 		return
 	}
+	w.recording--
 	delete(w.byFence, h.occ.Fence)
 	w.known[h.occ.Fence] = c.now.Mono
 	if h.suspect {

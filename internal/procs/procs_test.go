@@ -62,7 +62,7 @@ func parent() error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(c.Pid())
+	fmt.Fprintln(os.Stdout, c.Pid())
 	return c.Err()
 }
 

@@ -169,7 +169,7 @@ func (j *judge) judgeRows() {
 			if !j.overlapped(r) {
 				j.fail("skipped: %v, and no earlier run of its key was under way", r)
 			}
-		case row.outcome == "failed" && row.reason == "crashed" && j.poison != "" && r.key == j.poison:
+		case row.outcome == "failed" && row.reason == "abandoned" && j.poison != "" && r.key == j.poison:
 			if row.crashes != 5 || row.attempt != 0 {
 				j.fail("poison: %v failed after %d crashes and %d attempts, want 5 and 0", r, row.crashes, row.attempt)
 			}

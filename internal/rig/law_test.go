@@ -128,7 +128,7 @@ func TestJudge(t *testing.T) {
 		{"poison that counts", func(t *tale) {
 			t.poison = key(1)
 			t.cut(k, committed)
-			*t.at(k) = row{run: k, ended: true, outcome: "failed", reason: "crashed", fence: 1022, crashes: 4}
+			*t.at(k) = row{run: k, ended: true, outcome: "failed", reason: "abandoned", fence: 1022, crashes: 4}
 		}, "poison"},
 		{"K4, not repeated", func(t *tale) { t.died[1] = true; t.fault(k, 1022, 1, "K4 kill") }, "fault"},
 		{"K6, repeated", func(t *tale) { t.died[1] = true; t.fault(k, 1022, 1, "K6 kill"); t.again(k, 2000) }, "fault"},

@@ -22,7 +22,7 @@ var errRefused = errors.New("store: connection refused")
 // send makes a call. What happens to it happens whatever becomes of the sender.
 func (r *Replica) send(call *core.Call) {
 	w, life := r.w, r.life
-	f := r.fate(call.Name)
+	f := r.fate(call)
 	w.Stats.Calls++
 	heard := false
 	answer := func(d time.Duration, reply func() core.Replied) {
@@ -36,7 +36,7 @@ func (r *Replica) send(call *core.Call) {
 			}
 		})
 	}
-	answer(w.cfg.Timing.CallTimeout(), func() core.Replied { return call.Fail(context.DeadlineExceeded) })
+	answer(call.Within, func() core.Replied { return call.Fail(context.DeadlineExceeded) })
 	switch {
 	case f.Refuse:
 		answer(2*time.Millisecond, func() core.Replied { return call.Fail(errRefused) })
@@ -51,10 +51,10 @@ func (r *Replica) send(call *core.Call) {
 	}
 }
 
-func (r *Replica) fate(name string) Fate {
+func (r *Replica) fate(call *core.Call) Fate {
 	w := r.w
 	if w.Fate != nil {
-		if f, ok := w.Fate(r, name); ok {
+		if f, ok := w.Fate(r, call.Name); ok {
 			return f
 		}
 	}
@@ -69,10 +69,10 @@ func (r *Replica) fate(name string) Fate {
 	f.Lost = w.fault(Loss, .1)
 	f.Mute = w.fault(Loss, .1)
 	if w.fault(Late, .12) {
-		f.Commit = w.between(w.cfg.Timing.CallTimeout(), w.cfg.Timing.Lease*7/4)
+		f.Commit = w.between(call.Within, w.cfg.Timing.Lease*7/4)
 	}
 	if w.fault(Slow, .2) {
-		f.Reply = w.between(20*time.Millisecond, w.cfg.Timing.CallTimeout())
+		f.Reply = w.between(20*time.Millisecond, call.Within)
 	}
 	return f
 }

@@ -86,5 +86,7 @@ func (r *Replica) returns(x *work, err error, panicked bool) {
 		text = err.Error()
 	}
 	r.w.note(r.Name, "handler returns", idOf(x.occ).String(), x.occ.Fence, text)
-	r.tell(core.Ended{Handle: x.handle, Err: err, Panic: panicked})
+	e := core.Return(x.handle, err)
+	e.Panic = panicked
+	r.tell(e)
 }

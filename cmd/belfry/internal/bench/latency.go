@@ -6,15 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/fleet"
 )
-
-// replicas is how many there are: the most that Brisk gives its shortest lease to.
-const replicas = 3
 
 // Options are how long to measure.
 type Options struct {
@@ -46,37 +41,20 @@ func Latency(ctx context.Context, o Options, log io.Writer) (r Report, err error
 	if err := o.validate(); err != nil {
 		return Report{}, err
 	}
-	dir, err := os.MkdirTemp("", "belfry-bench-")
-	if err != nil {
-		return Report{}, fmt.Errorf("bench: temporary folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	timing := fleet.Brisk(replicas)
-	f := fleet.New(dir, fleet.Spec{Namespace: "bench", Store: filepath.Join(dir, "belfry.db"), Concurrency: 4, Timing: timing}, "bench", "replica")
-	defer func() {
-		if end := f.Close(); ctx.Err() == nil {
-			err = errors.Join(err, end)
-		}
-	}()
-	b := &bench{o: o, fleet: f, log: log}
 	r = Report{Replicas: replicas, Store: "sqlite", Profile: "fast", LeaseMS: millis(timing.Lease), GraceMS: millis(timing.Grace), SweepMS: millis(timing.Sweep)}
 	noise := listen()
-	err = b.measure(ctx, &r)
+	err = withFleet(ctx, fleet.Spec{Concurrency: 4, Timing: timing}, "replica", func(f *fleet.Fleet) error {
+		b := &bench{o: o, fleet: f, log: log}
+		return b.measure(ctx, &r)
+	})
 	r.Timer = summarise(noise())
 	return r, err
 }
 
 func (b *bench) measure(ctx context.Context, r *Report) error {
 	fmt.Fprintf(b.log, "starting %d replicas\n", replicas)
-	for i := 1; i <= replicas; i++ {
-		if _, err := b.fleet.Start(fmt.Sprintf("replica-%d", i)); err != nil {
-			return err
-		}
-		if err := b.fleet.Await(ctx, ignore, b.fleet.Joined); err != nil {
-			return err
-		}
-	}
-	if err := b.fleet.Go(struct{}{}); err != nil {
+	if err := start(ctx, b.fleet, struct{}{}); err != nil {
 		return err
 	}
 	if err := b.calm(ctx); err != nil {
@@ -111,12 +89,9 @@ func (b *bench) measure(ctx context.Context, r *Report) error {
 	return nil
 }
 
-func ignore(fleet.Event) {}
-
 // calm waits until all replicas live and agree, and the next tick has run.
 func (b *bench) calm(ctx context.Context) error {
-	agreed := func() bool { return len(b.fleet.Agreed()) == replicas }
-	if err := b.fleet.Await(ctx, ignore, agreed); err != nil {
+	if err := agree(ctx, b.fleet); err != nil {
 		return err
 	}
 	_, err := b.next(ctx, func(e fleet.Event) bool { return e.Job == tickJob })
@@ -157,7 +132,7 @@ func (b *bench) killed(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := b.wait(ctx, rand.N(time.Second)); err != nil {
+	if err := wait(ctx, b.fleet, rand.N(time.Second)); err != nil {
 		return 0, err
 	}
 	return b.kill(ctx, e.Replica, func(n fleet.Event) bool { return n.Job == tickJob })
@@ -188,7 +163,7 @@ func (b *bench) stopped(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := b.wait(ctx, rand.N(time.Second)); err != nil {
+	if err := wait(ctx, b.fleet, rand.N(time.Second)); err != nil {
 		return 0, err
 	}
 	at := time.Now()
@@ -214,15 +189,3 @@ func (b *bench) again(ctx context.Context, name string) error {
 	}
 	return b.calm(ctx)
 }
-
-// wait lets d go by.
-func (b *bench) wait(ctx context.Context, d time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, d, errWaited)
-	defer cancel()
-	if err := b.fleet.Await(ctx, ignore, func() bool { return false }); err != errWaited {
-		return err
-	}
-	return nil
-}
-
-var errWaited = errors.New("bench: waited")

@@ -10,20 +10,23 @@ const (
 	Refused = "refused"  // the store refused a claim: Cause
 	TakenUp = "taken up" // it took up an orphaned run
 	Memory  = "memory"   // its peak resident memory is Bytes
+	Usage   = "usage"    // until At it has used CPU, and made Calls calls of the store
 	Exited  = "exited"   // the process has ended, with Err
 )
 
 // Event is what a replica reports, and its end. Replica and Pid are always set, and the fields its kind names.
 type Event struct {
-	Replica string    `json:"-"`
-	Pid     int       `json:"-"`
-	Kind    string    `json:"kind"`
-	Addr    string    `json:"addr,omitempty"`
-	Names   []string  `json:"names,omitempty"`
-	Job     string    `json:"job,omitempty"`
-	Due     time.Time `json:"due,omitzero"`
-	At      time.Time `json:"at,omitzero"`
-	Cause   string    `json:"cause,omitempty"`
-	Bytes   int64     `json:"bytes,omitempty"`
-	Err     error     `json:"-"` // Exited: nil for status 0
+	Replica string        `json:"-"`
+	Pid     int           `json:"-"`
+	Kind    string        `json:"kind"`
+	Addr    string        `json:"addr,omitempty"`
+	Names   []string      `json:"names,omitempty"`
+	Job     string        `json:"job,omitempty"`
+	Due     time.Time     `json:"due,omitzero"`
+	At      time.Time     `json:"at,omitzero"`
+	Cause   string        `json:"cause,omitempty"`
+	Bytes   int64         `json:"bytes,omitempty"`
+	CPU     time.Duration `json:"cpu,omitempty"` // user and system; 0 where the system does not tell
+	Calls   int64         `json:"calls,omitempty"`
+	Err     error         `json:"-"` // Exited: nil for status 0
 }

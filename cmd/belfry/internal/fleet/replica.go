@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency/sqlite"
 	"github.com/belfry-go/belfry/internal/procs"
 	"github.com/belfry-go/belfry/jobs"
 	"github.com/belfry-go/belfry/membership"
+	"github.com/belfry-go/belfry/ring"
 	"github.com/belfry-go/belfry/scheduler"
 )
 
@@ -50,10 +52,12 @@ func Replica(ctx context.Context, parent *procs.Parent, declare Declare) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	var calls atomic.Int64
 	s, err := scheduler.New(scheduler.Config{
 		Namespace: spec.Namespace, Members: cluster, Store: store, Concurrency: spec.Concurrency,
+		Ring:  &ring.Options{Partitions: spec.Partitions},
 		Lease: spec.Timing.Lease, Grace: spec.Timing.Grace, Sweep: spec.Timing.Sweep, Drain: spec.Timing.Drain,
-		Hooks: []scheduler.Hooks{hooks(report)},
+		Hooks: []scheduler.Hooks{hooks(report, &calls)},
 	})
 	if err != nil {
 		return err
@@ -69,6 +73,9 @@ func Replica(ctx context.Context, parent *procs.Parent, declare Declare) (err er
 	defer stop()
 	go watchOwners(watching, cluster, report)
 	go watchMemory(watching, report)
+	if spec.Usage > 0 {
+		go watchUsage(watching, spec.Usage, &calls, report)
+	}
 	return s.Run(ctx)
 }
 
@@ -80,7 +87,7 @@ func released(err error) error {
 	return err
 }
 
-func hooks(report func(Event)) scheduler.Hooks {
+func hooks(report func(Event), calls *atomic.Int64) scheduler.Hooks {
 	return scheduler.Hooks{
 		Refused: func(_ context.Context, r scheduler.Refused) {
 			report(Event{Kind: Refused, Cause: r.Cause})
@@ -88,6 +95,7 @@ func hooks(report func(Event)) scheduler.Hooks {
 		TakenUp: func(context.Context, scheduler.TakenUp) {
 			report(Event{Kind: TakenUp})
 		},
+		Called: func(context.Context, scheduler.Call) { calls.Add(1) },
 	}
 }
 

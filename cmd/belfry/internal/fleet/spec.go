@@ -24,5 +24,7 @@ type Spec struct {
 	Store       string   // path of the SQLite file
 	Seeds       []string // gossip addresses of the others
 	Concurrency int
+	Partitions  int           // of the ring; 0: the default
+	Usage       time.Duration // how often it reports what it has used; 0: never
 	Timing      Timing
 }

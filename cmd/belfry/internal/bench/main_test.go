@@ -1,0 +1,24 @@
+package bench
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/belfry-go/belfry/internal/procs"
+)
+
+// TestMain lets the test binary be an idle replica: "bench idler NAME".
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "bench" && os.Args[2] == "idler" {
+		ctx, parent := procs.Attach(context.Background(), os.Stdin, os.Stdout)
+		if err := Idler(ctx, parent); err != nil {
+			os.Stderr.WriteString(err.Error() + "\n")
+			os.Exit(4)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
