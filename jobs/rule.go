@@ -62,7 +62,13 @@ func (r atRule) String() string {
 // gives every replica the same question.
 type customRule func(time.Time) time.Time
 
-func (r customRule) next(after int64) (int64, bool) {
+func (r customRule) next(after int64) (next int64, ok bool) {
+	// It is called on the loop that keeps a replica's lease: a panic of it there would take all replicas down.
+	defer func() {
+		if recover() != nil {
+			next, ok = 0, false
+		}
+	}()
 	t := r(time.Unix(after, 0).UTC())
 	if t.IsZero() {
 		return 0, false

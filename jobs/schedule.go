@@ -81,7 +81,7 @@ func At(times ...time.Time) Schedule {
 
 // Custom is the user's own calendar. next returns the first instant later than
 // after, or the zero time for never; it must be a pure function that every
-// replica computes alike, safe for concurrent use, and must not panic. Fractions
+// replica computes alike, and safe for concurrent use; a panic of it counts as never. Fractions
 // of a second are rounded up. A result that is not later than after ends the
 // schedule, since time cannot stand still. name, as for a job, is all that the
 // text and Job.Definition know of it: give a changed calendar a new one.

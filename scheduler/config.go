@@ -140,6 +140,11 @@ func (c Config) validate() error {
 	} else if err := jobs.ValidateName(c.Namespace); err != nil {
 		bad("Namespace: %w", err)
 	}
+	for i, m := range c.Middleware {
+		if m == nil {
+			bad("Middleware[%d] is nil; leave it out", i)
+		}
+	}
 	if c.Concurrency < 0 {
 		bad("Concurrency is %d; set it above 0, or to 0 for the default", c.Concurrency)
 	}

@@ -84,7 +84,7 @@ func TestBlindReplica(t *testing.T) {
 		if done := len(f.runs("renewals")[idempotency.Done]); done != 100 {
 			t.Errorf("%d of 100 done 4 s after the due, with one blind replica", done)
 		}
-		if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "store unreachable") {
+		if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "the store fails") {
 			t.Errorf("a blind replica says %v", err)
 		}
 		a.door.set(false)

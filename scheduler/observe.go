@@ -125,8 +125,20 @@ func (r *runner) observe(a core.Action) {
 		r.session = false
 		r.report()
 		r.log.Warn("session lost; its handlers are cancelled and a new one is opened", "session", a.Session, "why", a.Why)
+	case core.SteppedBack:
+		r.log.Warn("the store's clock stepped back; jobs wait until it has caught up", "by", a.By)
 	case core.Problem:
 		r.log.Error("job has a problem", "job", a.Job, "due", a.Due, "err", a.Err)
+	}
+}
+
+// logState logs that this replica is out of the ring, and that it is back.
+func (r *runner) logState(before string, now core.Announce) {
+	switch {
+	case now.State == core.Unfit:
+		r.log.Error("unfit: this replica owns nothing until that is mended", "reason", now.Reason)
+	case before == core.Unfit && now.State == core.Serving:
+		r.log.Info("fit again")
 	}
 }
 

@@ -144,6 +144,7 @@ func (r *runner) perform(a core.Action) {
 	case core.CloseStream:
 		r.closeStream(a.Stream)
 	case core.Announce:
+		r.logState(r.state.State, a)
 		r.state = a
 		r.report()
 		r.tell(a)

@@ -29,6 +29,7 @@ type Scheduler struct {
 	jobs  map[string]jobs.Job
 	mail  *mailbox // while Run runs
 	ran   bool
+	ended bool
 	ready error
 }
 
@@ -68,6 +69,9 @@ const minPartitions = 8
 func (s *Scheduler) Add(list ...jobs.Job) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ended {
+		return errors.New("scheduler: Run has returned; a Scheduler runs once, make a new one and add the jobs to that")
+	}
 	added := maps.Clone(s.jobs)
 	var errs []error
 	for _, j := range list {
@@ -165,7 +169,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	}
 	err := newRunner(s).run(ctx)
 	s.mu.Lock()
-	s.mail = nil
+	s.mail, s.ended = nil, true
 	s.ready = errors.New("scheduler: not ready: stopped")
 	s.mu.Unlock()
 	return err

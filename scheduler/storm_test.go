@@ -21,13 +21,13 @@ import (
 
 var (
 	stormSeed  = flag.Uint64("storm.seed", 0, "first seed of TestStorm; 0: a random one")
-	stormCount = flag.Uint64("storm.count", 3, "how many seeds TestStorm tries")
+	stormCount = flag.Uint64("storm.count", 1, "how many seeds TestStorm tries")
 )
 
 var errStorm = errors.New("storm: no answer")
 
 // storm is a way to a store on which three calls of ten come to grief: their request is lost, or their answer, or the
-// caller gives up and the request arrives all the same, later. It calms down when told.
+// caller gives up and the request arrives all the same, later, or the answer is old when it comes. It calms down when told.
 type storm struct {
 	idempotency.Store
 
@@ -46,6 +46,7 @@ const (
 	requestLost
 	answerLost
 	arrivesLate
+	answerSlow
 )
 
 func (s *storm) draw() (fate, time.Duration) {
@@ -55,7 +56,7 @@ func (s *storm) draw() (fate, time.Duration) {
 		return passes, 0
 	}
 	s.struck++
-	return fate(1 + s.rand.IntN(3)), time.Duration(s.rand.Int64N(int64(3 * time.Second)))
+	return fate(1 + s.rand.IntN(4)), time.Duration(s.rand.Int64N(int64(3 * time.Second)))
 }
 
 func (s *storm) soothe() {
@@ -79,6 +80,14 @@ func through[T any](ctx context.Context, s *storm, call func(context.Context) (T
 			_, _ = call(context.WithoutCancel(ctx))
 		})
 		return none, errStorm
+	case answerSlow:
+		answer, err := call(ctx)
+		select {
+		case <-time.After(after):
+			return answer, err
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
 	}
 	return call(ctx)
 }
@@ -186,7 +195,7 @@ func (l *tale) finished(_ context.Context, f scheduler.Finished) {
 }
 
 // TestStorm lets three replicas run five nights of 200 keys over one SQLite file, while three calls of ten fail before
-// or after their commit, or commit later. Replay: go test ./scheduler -run TestStorm -storm.seed SEED -storm.count 1
+// or after their commit, or commit later, or are answered late. Replay: go test ./scheduler -run TestStorm -storm.seed SEED -storm.count 1
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	first := *stormSeed
@@ -213,7 +222,7 @@ func storming(t *testing.T, path string, seed uint64) {
 	from := time.Now().Truncate(time.Second)
 	var dues []time.Time
 	for i := range stormNights {
-		dues = append(dues, from.Add(time.Duration(5+10*i)*time.Second))
+		dues = append(dues, from.Add(time.Duration(5+30*i)*time.Second))
 	}
 	job := jobs.Job{Name: "renewals", Schedule: jobs.At(dues...), Keys: keys(stormKeys), Run: l.run}
 	single := jobs.Job{Name: "report", Schedule: jobs.At(dues...), Run: l.run}
@@ -231,7 +240,7 @@ func storming(t *testing.T, path string, seed uint64) {
 		way := &storm{Store: store, rand: rand.New(rand.NewPCG(seed, uint64(i)))}
 		ways, stores = append(ways, way), append(stores, store)
 		s, err := scheduler.New(scheduler.Config{Namespace: "test", Store: way, Members: seat{g, fmt.Sprint("r", i)},
-			Concurrency: 32, Lease: 4 * time.Second, Sweep: 200 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+			Concurrency: 32, Lease: 4 * time.Second, Logger: slog.New(slog.DiscardHandler),
 			Hooks: []scheduler.Hooks{{Finished: l.finished}}})
 		if err != nil {
 			t.Fatal(err)
@@ -245,7 +254,7 @@ func storming(t *testing.T, path string, seed uint64) {
 			}
 		})
 	}
-	time.Sleep(time.Until(dues[stormNights-1]) + 20*time.Second)
+	time.Sleep(time.Until(dues[stormNights-1]) + 30*time.Second)
 	for _, w := range ways {
 		w.soothe()
 	}
@@ -258,7 +267,9 @@ func storming(t *testing.T, path string, seed uint64) {
 		struck += w.struck
 	}
 	l.check(t, stores[0], seed)
-	t.Logf("seed %d: %d calls failed", seed, struck)
+	if t.Logf("seed %d: %d calls came to grief", seed, struck); struck < 500 {
+		t.Errorf("seed %d: only %d calls came to grief; that shows nothing", seed, struck)
+	}
 	for _, s := range stores {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -131,6 +131,9 @@ type (
 		Why     string
 	}
 
+	// SteppedBack is a store whose clock went back.
+	SteppedBack struct{ By time.Duration }
+
 	// Problem is something of a job that an operator has to know of.
 	Problem struct {
 		Job string
@@ -156,4 +159,5 @@ func (Hedged) action()      {}
 func (Stuck) action()       {}
 func (Renewed) action()     {}
 func (Lost) action()        {}
+func (SteppedBack) action() {}
 func (Problem) action()     {}

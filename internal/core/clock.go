@@ -12,12 +12,18 @@ type clock struct {
 	known  bool
 }
 
-func (k *clock) sample(now time.Time, sent, received time.Duration) {
+// sample takes one answer in, and returns by how much the estimate moved where it was contradicted or bettered.
+func (k *clock) sample(now time.Time, sent, received time.Duration) (step time.Duration) {
 	unix := time.Duration(now.UnixNano())
 	low, high := unix-received, unix-sent
-	if !k.known || low > k.offset || high < k.offset {
-		k.offset, k.known = low, true
+	if k.known && low <= k.offset && high >= k.offset {
+		return 0
 	}
+	if k.known {
+		step = low - k.offset
+	}
+	k.offset, k.known = low, true
+	return step
 }
 
 // at is the store's time at a monotonic instant, truncated as a store truncates.

@@ -266,7 +266,7 @@ func (c *Core) hear(err error) {
 	default:
 		h.bad, h.good = h.bad+1, 0
 		if h.bad >= enough && h.unfit == "" {
-			h.unfit = "store unreachable: " + err.Error()
+			h.unfit = "the store fails: " + err.Error()
 			c.announce()
 		}
 	}

@@ -50,12 +50,17 @@ func (c *Core) openLocal(j *job, due time.Time) {
 		return
 	}
 	for _, p := range c.passes {
-		if p.job == j {
+		if p.job == j && (p.stream != 0 || len(p.buf) > 0) {
 			c.emit(Problem{Job: j.Name, Due: due, Err: errStillStreaming})
 			return
 		}
 	}
-	p := &pass{job: j, due: due, mask: slices.Clone(c.ranks[0])}
+	for _, p := range slices.Clone(c.passes) {
+		if p.job == j { // its source fails; this due is another try
+			c.dropPass(p)
+		}
+	}
+	p := &pass{job: j, due: due, mask: slices.Clone(c.ranks[0]), seen: map[string]bool{}}
 	c.addPass(p)
 	c.openStream(p)
 }

@@ -34,6 +34,8 @@ type pass struct {
 	count   int64
 	ending  bool // its finished bits are on their way
 	dropped bool
+	told    bool            // that its source is silent
+	seen    map[string]bool // of an efficiency job, whose keys no store remembers
 }
 
 func (p *pass) key() dueKey { return keyOf(p.job.Name, p.due) }
@@ -74,7 +76,12 @@ func (c *Core) checkStalled(p *pass) {
 	if p.job.Timeout > 0 {
 		limit = min(limit, p.job.Timeout)
 	}
-	if p.asking && c.now.Mono-p.asked > max(limit, c.cfg.Lease) {
+	silent := c.now.Mono - p.asked
+	if p.asking && silent > c.cfg.Lease && !p.told {
+		p.told = true
+		c.emit(Problem{Job: p.job.Name, Due: p.due, Err: fmt.Errorf("its KeySource has yielded nothing for %v", silent.Round(time.Second))})
+	}
+	if p.asking && silent > max(limit, c.cfg.Lease) {
 		c.closeStream(p)
 		c.failedStream(p, errStalled)
 	}
@@ -103,8 +110,11 @@ func (c *Core) streamed(e Streamed) {
 			c.emit(Problem{Job: p.job.Name, Due: p.due, Err: fmt.Errorf("its KeySource yielded a bad key, which is left out: %w", err)})
 			continue
 		}
-		if !has(p.mask, c.partition(key)) {
+		if !has(p.mask, c.partition(key)) || p.seen[key] {
 			continue
+		}
+		if p.seen != nil {
+			p.seen[key] = true
 		}
 		p.mixed = p.mixed || key <= p.last
 		p.last = key
@@ -123,13 +133,11 @@ func (c *Core) streamed(e Streamed) {
 // them where the source is ordered; else the whole set is streamed anew.
 func (c *Core) failedStream(p *pass, err error) {
 	wait := c.setBack(p.key())
-	resume := !p.mixed && !p.dirty && p.last != ""
-	if p.job.efficient() && !resume {
-		c.emit(Problem{Job: p.job.Name, Due: p.due, Err: fmt.Errorf("its KeySource failed; the keys that did not come are left out: %w", err)})
-	} else {
-		c.emit(Problem{Job: p.job.Name, Due: p.due, Err: fmt.Errorf("its KeySource failed; it is asked again in %v: %w", wait, err)})
+	c.emit(Problem{Job: p.job.Name, Due: p.due, Err: fmt.Errorf("its KeySource failed; it is asked again in %v: %w", wait, err)})
+	if p.mixed {
+		p.last = ""
 	}
-	if !resume {
+	if !p.job.efficient() && (p.dirty || p.last == "") {
 		p.dirty, p.ended = true, true
 		return
 	}
@@ -270,8 +278,7 @@ func (c *Core) touchPasses(s *session) bool {
 	if c.session != s {
 		return false
 	}
-	for _, p := range slices.Clone(c.passes) {
-		c.checkStalled(p)
+	for _, p := range c.passes {
 		busy := len(p.buf)+p.out > 0 && c.gettingOn(p.job)
 		slow := p.asking && c.now.Mono-p.asked <= c.cfg.Lease
 		if p.saved && !p.ending && (busy || slow) && c.now.Mono-p.moved >= c.cfg.Grace/2 {

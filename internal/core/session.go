@@ -71,7 +71,7 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 		return
 	}
 	c.opening, c.foreign = false, ""
-	c.clock.sample(r.Now, sent.Mono, c.now.Mono)
+	c.sample(r, sent)
 	c.session = &session{Session: s, sent: sent}
 	c.emit(Renewed{Session: s.ID, Opened: true, Offset: c.offset()})
 	if c.draining {
@@ -97,6 +97,17 @@ func (c *Core) closeSession(s idempotency.Session, then func()) {
 			return struct{}{}, st.CloseSession(ctx, s)
 		},
 		func(struct{}, error) { then() })) // unanswered, the session lapses by itself
+}
+
+// maxStep is how far the store's clock may step back unnoticed.
+const maxStep = time.Second
+
+// sample takes the store's time from an answer. Where that has stepped back,
+// every due waits until it has come again: safe, but somebody has to know.
+func (c *Core) sample(r idempotency.Renewal, sent Instant) {
+	if step := c.clock.sample(r.Now, sent.Mono, c.now.Mono); step < -maxStep {
+		c.emit(SteppedBack{By: -step})
+	}
 }
 
 // offset is the store's clock minus the host's wall clock.
@@ -132,7 +143,7 @@ func (c *Core) renew(s *session) bool {
 				c.replaced(r.Store)
 			case err == nil && sent.Mono > s.sent.Mono:
 				s.sent = sent
-				c.clock.sample(r.Now, sent.Mono, c.now.Mono)
+				c.sample(r, sent)
 				c.emit(Renewed{Session: s.ID, Offset: c.offset()})
 			}
 		}))

@@ -31,11 +31,13 @@ func (c *Core) sweep() {
 	if c.now.Mono < w.next || w.asking {
 		return
 	}
+	w.next = c.now.Mono + c.cfg.Sweep
+	for _, p := range slices.Clone(c.passes) {
+		c.checkStalled(p)
+	}
 	if !c.ready() {
-		w.next = c.now.Mono + c.cfg.Sweep
 		return
 	}
-	w.next = c.now.Mono + c.cfg.Sweep
 	w.asking = true
 	s, sent := c.session, c.now.Mono
 	q := idempotency.LagQuery{Ranks: c.ranks, Grace: c.cfg.Grace}

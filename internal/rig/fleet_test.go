@@ -56,6 +56,10 @@ type proc struct {
 // newFleet makes one without replicas. Its folder is kept where the test fails.
 func newFleet(t *testing.T, base spec) *fleet {
 	t.Helper()
+	if slow && *rounds == 0 && os.Getenv("BELFRY_LONG") != "1" {
+		t.Skip("skipped with the race detector: it slows processes several times, and the faults are for the processes; -rig.rounds 1 runs it")
+	}
+	t.Helper()
 	n := *seed
 	if n == 0 {
 		n = rand.Uint64()
