@@ -85,10 +85,11 @@ func (t *trap) strike(f *fault) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // cannot fail
 		select {}
 	case stop:
-		// Not in the middle of a transaction, if it can be helped: SQLite's lock would stop the others too.
+		// Not in the middle of a transaction, if it can be helped: SQLite's lock would stop the others too. The signal
+		// may take a moment to come, so calls are kept back until it is over.
 		t.calls.Lock()
+		defer t.calls.Unlock()
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // the same
-		t.calls.Unlock()
 		t.wait()
 	}
 }
