@@ -40,7 +40,7 @@ func elect(self meta, peers []peer) (owners []string, verdicts map[string]verdic
 	byState := map[State][]meta{}
 	for _, p := range peers {
 		if n := newest[p.name]; n.boot != p.boot {
-			verdicts[p.node()] = verdict{Unfit, fmt.Sprintf("superseded by boot %s, started %s",
+			verdicts[p.node()] = verdict{Unfit, fmt.Sprintf("superseded by boot %s, started %s; give each replica a name of its own, or stop one",
 				n.boot, time.Unix(0, n.born).UTC().Format(time.RFC3339))}
 			continue
 		}

@@ -51,7 +51,8 @@ type Config struct {
 	// default "local" without both. All replicas of a service use the same.
 	Namespace string
 
-	// Members says who is alive. Nil: this replica is alone, and logs that it is.
+	// Members says who is alive; one Scheduler uses it, since its states are the replica's. Nil: this replica is
+	// alone, and logs that it is.
 	Members Members
 
 	// Store decides who wins; all replicas share it. Nil with Members: only
@@ -79,7 +80,8 @@ type Config struct {
 	Sweep time.Duration
 
 	// Drain is how long Run waits for running handlers once its context ended;
-	// then they are cancelled and what returns is released. Default 25 s, <0: not at all.
+	// then they are cancelled and what returns is released, which takes up to 2 s + 2/5 of a Lease more. Default
+	// 25 s, <0: not at all.
 	Drain time.Duration
 
 	// MissedAfter is how late a due may be opened and still always run. Of

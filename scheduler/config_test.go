@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +161,25 @@ func TestHooksNeverDelay(t *testing.T) {
 		}
 		if done := len(f.runs("renewals")[idempotency.Done]); done != 300 {
 			t.Errorf("%d done, want 300", done)
+		}
+	})
+}
+
+// A hook that panics is logged, and takes nothing down.
+func TestHookPanics(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		s, err := scheduler.New(scheduler.Config{Namespace: "test", Store: f.store, Logger: slog.New(slog.DiscardHandler),
+			Hooks: []scheduler.Hooks{{Started: func(context.Context, jobs.Occurrence) { panic("hook") }}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Add(nightly(quick)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), night+time.Second)
+		defer stop()
+		if err := s.Run(ctx); err != nil || len(f.runs("renewals")[idempotency.Done]) != 100 {
+			t.Errorf("%d done, %v", len(f.runs("renewals")[idempotency.Done]), err)
 		}
 	})
 }

@@ -41,12 +41,22 @@ func (o *observer) run() {
 	defer close(o.done)
 	for f := range o.queue {
 		for _, h := range o.hooks {
-			f(h)
+			o.call(f, h)
 		}
 		if n := o.dropped.Swap(0); n > 0 {
 			o.log.Warn("hooks are too slow; observations were dropped", "dropped", n)
 		}
 	}
+}
+
+// call keeps a hook's panic from ending the process.
+func (o *observer) call(f func(Hooks), h Hooks) {
+	defer func() {
+		if v := recover(); v != nil {
+			o.log.Error("a hook panicked", "panic", v)
+		}
+	}()
+	f(h)
 }
 
 func (o *observer) close() {

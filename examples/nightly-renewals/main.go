@@ -132,7 +132,7 @@ func renewals(every time.Duration, c *customers, p *provider) jobs.Job {
 		Name:     "renewals",
 		Schedule: night,
 		Keys:     jobs.AllKeys(c.all),
-		Retry:    jobs.Retry{Attempts: 5},
+		Retry:    jobs.Retry{Attempts: 8, First: 10 * time.Second}, // a provider that is away for some minutes costs nobody a night
 		Timeout:  time.Minute,
 		Run: func(ctx context.Context, o jobs.Occurrence) error {
 			cents, err := c.price(ctx, o.Key)

@@ -254,6 +254,8 @@ func (r *Replica) observe(a core.Action) {
 	case core.Problem:
 		s.Problems++
 		r.w.note(r.Name, "problem", a.Job, a.Due, a.Err.Error())
+	case core.SteppedBack:
+		r.w.note(r.Name, "sees the store's clock step back", a.By)
 	case core.Stuck:
 		r.w.note(r.Name, "stuck", idOf(a.Occurrence).String(), a.Cause.Error())
 	default:
