@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("sim.seeds", 120, "how many seeds TestExplore runs")
+	seeds = flag.Int("sim.seeds", 80, "how many seeds TestExplore runs")
 	from  = flag.Uint64("sim.from", 1, "the first of them")
 	trace = flag.Bool("sim.trace", false, "print the history of each seed")
 	only  = flag.String("sim.only", "", "exactly these faults, by name, with commas")
