@@ -37,16 +37,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// times is how often a fault is to be repeated that a default round has n times: with the race detector, which is for
-// the code and not for the faults, a fifth of that.
+// times is how often a fault is to be repeated that a default round has n times.
 func times(n int) int {
 	switch {
 	case *rounds > 0:
 		return n * *rounds
 	case os.Getenv("BELFRY_LONG") == "1":
 		return n * 10
-	case slow:
-		return max(n/5, 1)
 	}
 	return n
 }
