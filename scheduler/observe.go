@@ -138,7 +138,7 @@ func (r *runner) observe(a core.Action) {
 	case core.SteppedBack:
 		r.log.Warn("the store's clock stepped back; jobs wait until it has caught up", "by", a.By)
 	case core.Problem:
-		r.log.Error("job has a problem", "job", a.Job, "due", a.Due, "err", a.Err)
+		r.log.Error("a problem that somebody has to mend", "job", a.Job, "due", a.Due, "err", a.Err)
 	}
 }
 

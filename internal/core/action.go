@@ -134,9 +134,9 @@ type (
 	// SteppedBack is a store whose clock went back.
 	SteppedBack struct{ By time.Duration }
 
-	// Problem is something of a job that an operator has to know of.
+	// Problem is something that an operator has to know of.
 	Problem struct {
-		Job string
+		Job string // empty: none
 		Due time.Time // zero: none
 		Err error
 	}

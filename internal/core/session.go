@@ -210,6 +210,7 @@ func (c *Core) declare() {
 			case errors.Is(err, idempotency.ErrSessionDead):
 				c.lose("the store says it is dead")
 			case err != nil:
+				c.emit(Problem{Err: fmt.Errorf("announcing %d jobs to the store failed; it is tried again, and nothing runs until it succeeds: %w", len(d), err)})
 				c.after(c.retryPause(), func() {
 					if c.session == s {
 						c.declare()
