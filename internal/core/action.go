@@ -136,7 +136,7 @@ type (
 
 	// Problem is something that an operator has to know of.
 	Problem struct {
-		Job string // empty: none
+		Job string    // empty: none
 		Due time.Time // zero: none
 		Err error
 	}
