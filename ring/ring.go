@@ -28,8 +28,8 @@ type Ring struct {
 // partitions. Whatever breaks these bounds, or those of [Options], is in the
 // error, all of it.
 //
-// New is pure computation. It takes about 4 ms for 10 members, 160 ms for 100 and
-// 20 s for 1000 at the default layout, growing with members² × VirtualNodes:
+// New is pure computation. It took 6 ms for 10 members, 94 ms for 100 and
+// 0.9 s for 300 at the default layout, growing with members² × VirtualNodes:
 // build off the path of readers.
 func New(names []string, o *Options) (*Ring, error) {
 	layout := o.filled()
