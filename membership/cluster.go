@@ -31,6 +31,7 @@ const (
 type Cluster struct {
 	name, boot, addr string
 
+	keys   *memberlist.Keyring // nil: gossip is in the clear
 	view   *view
 	gossip *memberlist.Memberlist
 	caller *caller
@@ -82,14 +83,19 @@ func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
 	life, quit := context.WithCancel(context.WithoutCancel(ctx))
 	p := newPump(c.Logger)
 	boot := newBoot()
-	v := newView(meta{name: c.Name, boot: boot, born: time.Now().UnixNano(), version: c.Version}, c.Logger, p)
-	g, addr, err := start(life, c, v, open)
+	v := newView(meta{name: c.Name, boot: boot, born: time.Now().UnixNano(), version: c.Version, zone: c.Zone}, c.Logger, p)
+	keys, err := newKeys(c.Secrets)
+	if err != nil {
+		quit()
+		return nil, fmt.Errorf("membership: secrets: %w", err)
+	}
+	g, addr, err := start(life, c, keys, v, open)
 	if err != nil {
 		quit()
 		return nil, err
 	}
 	working, cancel := context.WithCancel(life)
-	cl := &Cluster{name: c.Name, boot: boot, addr: addr, view: v, gossip: g, caller: newCaller(c, addr, v, g),
+	cl := &Cluster{name: c.Name, boot: boot, addr: addr, keys: keys, view: v, gossip: g, caller: newCaller(c, addr, v, g),
 		cancel: cancel, quit: quit, tell: make(chan struct{}, 1)}
 	cl.resting.Go(func() { p.run(life) })
 	cl.resting.Go(func() { v.run(life) })
@@ -109,7 +115,7 @@ func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
 }
 
 // start begins to gossip, and returns the address that the others use.
-func start(life context.Context, c Config, v *view, open opener) (*memberlist.Memberlist, string, error) {
+func start(life context.Context, c Config, keys *memberlist.Keyring, v *view, open opener) (*memberlist.Memberlist, string, error) {
 	l := log.New(v.pump, "", 0)
 	t, err := open(life, l)
 	if err != nil {
@@ -128,9 +134,7 @@ func start(life context.Context, c Config, v *view, open opener) (*memberlist.Me
 	s.Transport = t
 	s.Delegate, s.Events = v, v
 	s.Logger = l
-	if len(c.Secrets) == 1 {
-		s.SecretKey = slices.Clone(c.Secrets[0])
-	}
+	s.Keyring = keys
 	g, err := memberlist.Create(s)
 	if err != nil {
 		return nil, "", errors.Join(fmt.Errorf("membership: start gossip: %w", err), t.Shutdown())
@@ -194,7 +198,7 @@ func (c *Cluster) Facts() map[string]map[string]string {
 }
 
 // Announce tells all members what this replica is: serving, draining or unfit; the layout of its ring, at most 64
-// bytes; a reason for people, shortened to 128 bytes; and facts, at most 8, with 160 bytes for all (keys, values and
+// bytes; a reason for people, shortened to 120 bytes; and facts, at most 8, with 160 bytes for all (keys, values and
 // 4 bytes for each). It replaces all that was announced before, takes effect in this replica's own view at once,
 // and waits until gossip has sent it to some members, until ctx ends or for 0.7 s. It may still not have reached all
 // when it returns, and goes on spreading when ctx has ended.

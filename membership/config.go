@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -27,11 +29,15 @@ const (
 	WAN
 )
 
-// Bounds. Together they keep the encoded meta below memberlist's 512 bytes (see meta.go).
+// Bounds. Those of name, version and zone keep the encoded meta below memberlist's 512 bytes (see meta.go).
 const (
 	maxName    = 64
 	maxVersion = 32
+	maxZone    = 32
 	maxSeeds   = 64
+	maxSecrets = 8
+	maxAllow   = 64
+	maxExpect  = 1000
 )
 
 // Config is how a replica joins. Namespace is required; everything else has a default.
@@ -51,12 +57,29 @@ type Config struct {
 	// Seeds are addresses (host:port) of replicas to call, at most 64. Names are resolved anew at each call, to all
 	// their addresses. It does no harm to list oneself. None: this replica waits to be called.
 	Seeds []string
-	// Secrets holds the gossip key: 16, 24 or 32 bytes (AES-128, -192, -256), the same on all replicas. At most
-	// one. None: gossip is neither encrypted nor authenticated, which only a loopback Bind may do.
+	// SeedFile is the path of a file with more seeds, one host:port a line; empty lines and those that begin with # do
+	// not count. It is read anew at each call, may be missing for now, and a line that is no address is logged and left
+	// out. Default: none.
+	SeedFile string
+	// Expect is how many replicas, itself included, this one must have seen alive before it owns anything; until then it
+	// stays joining, and its Reason says how many it waits for. It waits for 30 s at most and then owns all the same,
+	// with a warning: a fleet that lost replicas must still work. At most 1000. Default 0: it does not wait. Negative
+	// is refused.
+	Expect int
+	// Secrets are the gossip keys: 16, 24 or 32 bytes each (AES-128, -192, -256), at most 8. The first encrypts what
+	// this replica sends, each of them may have encrypted what it accepts. All replicas need the same, and while they
+	// are changed one in common (see Rotate). None: gossip is neither encrypted nor authenticated, which only a
+	// loopback Bind may do.
 	Secrets [][]byte
+	// Allow are the networks that gossip is accepted from, and that members may be in; at most 64. It is a second
+	// fence, not a substitute for a key. It must hold the own advertised address. Default: all.
+	Allow []netip.Prefix
 	// Profile is the tuning set. Default: Fast.
 	Profile Profile
-	// Version of the program, shown in Members: at most 32 bytes. Default: none.
+	// Zone is where this replica runs, such as a region's availability zone; shown in Members: at most 32 bytes of
+	// printable ASCII. Default: none.
+	Zone string
+	// Version of the program, shown in Members: at most 32 bytes of printable ASCII. Default: none.
 	Version string
 	// Logger gets membership changes, and memberlist's own complaints at a bounded rate. Default: slog.Default().
 	Logger *slog.Logger
@@ -93,18 +116,27 @@ func (c Config) validate() error {
 	if !word.MatchString(c.Name) {
 		bad("name %q: use 1 to %d of A-Z a-z 0-9 . _ -; set Config.Name if the host name is not like that", c.Name, maxName)
 	}
-	if len(c.Version) > maxVersion {
-		bad("version %q: %d bytes; at most %d fit into gossip", c.Version, len(c.Version), maxVersion)
+	if err := label(c.Version, maxVersion); err != nil {
+		bad("version %.80q: %w", c.Version, err)
+	}
+	if err := label(c.Zone, maxZone); err != nil {
+		bad("zone %.80q: %w", c.Zone, err)
+	}
+	if c.Expect < 0 || c.Expect > maxExpect {
+		bad("expect %d: use 0 to %d", c.Expect, maxExpect)
 	}
 	if c.Profile < Fast || c.Profile > WAN {
 		bad("profile %d is unknown; use Fast, LAN or WAN", c.Profile)
 	}
-	switch {
-	case len(c.Secrets) > 1:
-		bad("%d secrets; give one key (more than one needs rotation, which this version does not have)", len(c.Secrets))
-	case len(c.Secrets) == 1:
-		if err := memberlist.ValidateKey(c.Secrets[0]); err != nil {
-			bad("secret of %d bytes; use 16, 24 or 32 random bytes, the same on all replicas", len(c.Secrets[0]))
+	if err := checkKeys(c.Secrets); err != nil {
+		bad("%w", err)
+	}
+	if len(c.Allow) > maxAllow {
+		bad("%d networks in Allow; at most %d", len(c.Allow), maxAllow)
+	}
+	for _, p := range c.Allow {
+		if !p.IsValid() {
+			bad("a network in Allow is not valid; make it with netip.ParsePrefix")
 		}
 	}
 	if len(c.Seeds) > maxSeeds {
@@ -116,6 +148,17 @@ func (c Config) validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// label reports what keeps s from being shown to people as it is: text from gossip reaches terminals and logs.
+func label(s string, most int) error {
+	if len(s) > most {
+		return fmt.Errorf("%d bytes; at most %d fit into gossip", len(s), most)
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return errors.New("use printable ASCII")
+	}
+	return nil
 }
 
 // hostPort reports what keeps s from being an address that can be called.

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,12 @@ func TestConfigRefused(t *testing.T) {
 		"long version":    {func(c *Config) { c.Version = strings.Repeat("v", 33) }, []string{"33 bytes", "at most 32"}},
 		"profile":         {func(c *Config) { c.Profile = 3 }, []string{"Fast, LAN or WAN"}},
 		"key length":      {func(c *Config) { c.Secrets = [][]byte{make([]byte, 15)} }, []string{"15 bytes", "16, 24 or 32"}},
-		"two keys":        {func(c *Config) { c.Secrets = [][]byte{make([]byte, 16), make([]byte, 16)} }, []string{"2 secrets", "one key"}},
+		"one key twice":   {func(c *Config) { c.Secrets = [][]byte{make([]byte, 16), make([]byte, 16)} }, []string{"secret 2", "twice"}},
+		"keys":            {func(c *Config) { c.Secrets = make([][]byte, 9) }, []string{"9 secrets", "at most 8"}},
+		"long zone":       {func(c *Config) { c.Zone = strings.Repeat("z", 33) }, []string{"zone", "33 bytes", "at most 32"}},
+		"odd zone":        {func(c *Config) { c.Zone = "a\x1b" }, []string{"zone", "printable ASCII"}},
+		"expect":          {func(c *Config) { c.Expect = -1 }, []string{"expect -1", "0 to 1000"}},
+		"no network":      {func(c *Config) { c.Allow = make([]netip.Prefix, 1) }, []string{"Allow", "netip.ParsePrefix"}},
 		"seed, no port":   {func(c *Config) { c.Seeds = []string{"db"} }, []string{`"db"`, "host:port"}},
 		"seed, port 0":    {func(c *Config) { c.Seeds = []string{"db:0"} }, []string{`"db:0"`, "1 to 65535"}},
 		"seed, no host":   {func(c *Config) { c.Seeds = []string{":1"} }, []string{`":1"`, "no host"}},

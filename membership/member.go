@@ -50,6 +50,7 @@ type Member struct {
 	Name    string // the replica's stable name
 	Boot    string // its random boot id, new at each start
 	Addr    string // its gossip address, host:port
+	Zone    string // Config.Zone of that replica
 	Version string // Config.Version of that replica
 	State   State
 	// Reason says why the state is what it is, "" if it needs no explanation.

@@ -7,15 +7,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/hashicorp/memberlist"
 )
 
 // meta is what a member says of itself in gossip. memberlist panics on more than 512 bytes, so every part is
-// bounded; with all of them at their bounds the encoding takes 481 bytes:
+// bounded; with all of them at their bounds the encoding takes 506 bytes:
 //
-//	format 1 · name 2+64 · boot 2+8 · born 2+8 · state 2+1 · reason 3+128 · layout 2+64 · version 2+32 · facts 160
+//	format 1 · name 2+64 · boot 2+8 · born 2+8 · state 2+1 · reason 2+120 · layout 2+64 · version 2+32 · facts 160 ·
+//	zone 2+32
 //
 // On the wire: the format's number, then fields of tag, length and bytes. A reader skips tags that it does not
 // know, so a field can be added while replicas of both kinds run; a new format number is for what they must not
@@ -29,12 +32,13 @@ type meta struct {
 	layout  string
 	version string
 	facts   map[string]string
+	zone    string
 }
 
 const (
 	metaFormat = 1
 
-	maxReason = 128
+	maxReason = 120
 	maxLayout = 64
 	maxFacts  = 8
 	// maxFactBytes bounds all facts as encoded: 3 or 4 bytes more than key and value for each.
@@ -50,6 +54,7 @@ const (
 	tagLayout
 	tagVersion
 	tagFact // one for each: length of the key, key, value
+	tagZone
 )
 
 // node is the member's name in memberlist: unique to the process, so that a restarted replica is a new member
@@ -73,10 +78,14 @@ func (m meta) check() error {
 		return fmt.Errorf("state %d is unknown", m.state)
 	case len(m.reason) > maxReason:
 		return fmt.Errorf("reason of %d bytes; at most %d", len(m.reason), maxReason)
+	case clip(m.reason) != m.reason:
+		return errors.New("reason with control characters, or no UTF-8")
 	case len(m.layout) > maxLayout:
 		return fmt.Errorf("layout of %d bytes; at most %d", len(m.layout), maxLayout)
-	case len(m.version) > maxVersion:
-		return fmt.Errorf("version of %d bytes; at most %d", len(m.version), maxVersion)
+	case label(m.version, maxVersion) != nil:
+		return fmt.Errorf("version %.80q: %w", m.version, label(m.version, maxVersion))
+	case label(m.zone, maxZone) != nil:
+		return fmt.Errorf("zone %.80q: %w", m.zone, label(m.zone, maxZone))
 	case len(m.facts) > maxFacts:
 		return fmt.Errorf("%d facts; at most %d", len(m.facts), maxFacts)
 	}
@@ -104,7 +113,7 @@ func (m meta) encode() []byte {
 	for _, k := range slices.Sorted(maps.Keys(m.facts)) {
 		b = appendFact(b, k, m.facts[k])
 	}
-	return b
+	return appendText(b, tagZone, m.zone)
 }
 
 func appendField(b []byte, tag byte, value []byte) []byte {
@@ -198,6 +207,8 @@ func (m *meta) set(tag byte, value []byte) error {
 		m.version = string(value)
 	case tagFact:
 		return m.setFact(value)
+	case tagZone:
+		m.zone = string(value)
 	}
 	return nil
 }
@@ -217,8 +228,15 @@ func (m *meta) setFact(b []byte) error {
 	return nil
 }
 
-// clip shortens a reason to what fits, at a whole character. A reason is for people: better a short one than none.
+// clip makes of a reason what fits and can be shown: cut at a whole character, in one line, valid UTF-8. A reason is for
+// people: better a short one than none.
 func clip(reason string) string {
+	reason = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(reason, "\uFFFD"))
 	if len(reason) <= maxReason {
 		return reason
 	}

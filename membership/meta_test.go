@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/hashicorp/memberlist"
@@ -17,7 +18,7 @@ import (
 func full() meta {
 	m := meta{name: strings.Repeat("n", maxName), boot: "0123456789abcdef", born: math.MaxInt64, state: Unfit,
 		reason: strings.Repeat("r", maxReason), layout: strings.Repeat("l", maxLayout),
-		version: strings.Repeat("v", maxVersion), facts: map[string]string{}}
+		version: strings.Repeat("v", maxVersion), zone: strings.Repeat("z", maxZone), facts: map[string]string{}}
 	for i := range maxFacts {
 		m.facts[fmt.Sprint(i)] = strings.Repeat("f", maxFactBytes/maxFacts-4)
 	}
@@ -38,7 +39,7 @@ func TestMetaFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := m.encode()
-	if len(b) != 481 || len(b) > memberlist.MetaMaxSize {
+	if len(b) != 506 || len(b) > memberlist.MetaMaxSize {
 		t.Errorf("%d bytes", len(b))
 	}
 	got, err := decodeMeta(b)
@@ -58,6 +59,9 @@ func TestMetaBounds(t *testing.T) {
 		"empty":   func(m *meta) { m.name = "" },
 		"state":   func(m *meta) { m.state = Unfit + 1 },
 		"reason":  func(m *meta) { m.reason += "r" },
+		"line":    func(m *meta) { m.reason = "a\nb" },
+		"zone":    func(m *meta) { m.zone += "z" },
+		"escape":  func(m *meta) { m.zone = "\x1b[2J" },
 		"layout":  func(m *meta) { m.layout += "l" },
 		"version": func(m *meta) { m.version += "v" },
 		"facts":   func(m *meta) { m.facts["x"] = "" },
@@ -117,7 +121,8 @@ func TestMetaRoundTrip(t *testing.T) {
 			state:   State(rapid.IntRange(0, int(Unfit)).Draw(t, "state")),
 			reason:  clip(rapid.String().Draw(t, "reason")),
 			layout:  rapid.StringN(0, 16, maxLayout).Draw(t, "layout"),
-			version: rapid.StringN(0, 8, maxVersion).Draw(t, "version"),
+			version: rapid.StringMatching(`[ -~]{0,32}`).Draw(t, "version"),
+			zone:    rapid.StringMatching(`[ -~]{0,32}`).Draw(t, "zone"),
 			facts:   rapid.MapOfN(rapid.StringN(0, 2, 8), rapid.StringN(0, 2, 8), 0, maxFacts).Draw(t, "facts"),
 		}
 		if err := m.check(); err != nil {
@@ -139,10 +144,16 @@ func TestClip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.StringN(0, 200, -1).Draw(t, "s")
 		c := clip(s)
-		if len(c) > maxReason || utf8.ValidString(s) && !utf8.ValidString(c) || len(s) <= maxReason && c != s {
+		plain := utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) && len(s) <= maxReason
+		if len(c) > maxReason || !utf8.ValidString(c) || strings.ContainsFunc(c, unicode.IsControl) || plain && c != s || clip(c) != c {
 			t.Fatalf("%q became %q", s, c)
 		}
 	})
+	for give, want := range map[string]string{"a\r\nb": "a  b", "\x80": "\uFFFD"} {
+		if c := clip(give); c != want {
+			t.Errorf("%q became %q", give, c)
+		}
+	}
 	if c := clip(strings.Repeat("\x80", 200)); len(c) > maxReason {
 		t.Errorf("%d bytes", len(c))
 	}

@@ -114,7 +114,7 @@ func (v *view) buildLocked(old *snapshot) *snapshot {
 	}
 	for _, p := range peers {
 		d := verdicts[p.node()]
-		s.members = append(s.members, Member{Name: p.name, Boot: p.boot, Addr: p.addr, Version: p.version,
+		s.members = append(s.members, Member{Name: p.name, Boot: p.boot, Addr: p.addr, Zone: p.zone, Version: p.version,
 			State: d.state, Reason: d.reason, Since: since(old, p.boot, d.state)})
 	}
 	slices.SortFunc(s.members, func(a, b Member) int {
