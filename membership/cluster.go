@@ -9,6 +9,7 @@ import (
 	"log"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
@@ -31,10 +32,11 @@ const (
 type Cluster struct {
 	name, boot, addr string
 
-	keys   *memberlist.Keyring // nil: gossip is in the clear
-	view   *view
-	gossip *memberlist.Memberlist
-	caller *caller
+	keys     *memberlist.Keyring // nil: gossip is in the clear
+	view     *view
+	gossip   *memberlist.Memberlist
+	caller   *caller
+	counters *counters
 
 	cancel  context.CancelFunc // ends calling and announcing
 	working sync.WaitGroup     // the goroutines of calling and announcing
@@ -89,14 +91,15 @@ func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
 		quit()
 		return nil, fmt.Errorf("membership: secrets: %w", err)
 	}
-	g, addr, err := start(life, c, keys, v, open)
+	n := newCounters(p)
+	g, addr, err := start(life, c, keys, v, n, open)
 	if err != nil {
 		quit()
 		return nil, err
 	}
 	working, cancel := context.WithCancel(life)
 	cl := &Cluster{name: c.Name, boot: boot, addr: addr, keys: keys, view: v, gossip: g, caller: newCaller(c, addr, v, g),
-		cancel: cancel, quit: quit, tell: make(chan struct{}, 1)}
+		counters: n, cancel: cancel, quit: quit, tell: make(chan struct{}, 1)}
 	cl.resting.Go(func() { p.run(life) })
 	cl.resting.Go(func() { v.run(life) })
 	cl.working.Go(func() { cl.announceLoop(working) })
@@ -115,23 +118,29 @@ func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
 }
 
 // start begins to gossip, and returns the address that the others use.
-func start(life context.Context, c Config, keys *memberlist.Keyring, v *view, open opener) (*memberlist.Memberlist, string, error) {
+func start(life context.Context, c Config, keys *memberlist.Keyring, v *view, n *counters, open opener) (*memberlist.Memberlist, string, error) {
 	l := log.New(v.pump, "", 0)
-	t, err := open(life, l)
+	wire, err := open(life, l)
 	if err != nil {
 		return nil, "", err
 	}
+	t := newGate(wire, c, keys, n)
 	ip, port, err := t.FinalAdvertiseAddr("", 0)
 	if err != nil {
 		return nil, "", errors.Join(fmt.Errorf("membership: no address to tell the others: %w; set Config.Advertise", err), t.Shutdown())
 	}
 	addr := net.JoinHostPort(ip.String(), strconv.Itoa(port))
+	if a, _ := netip.AddrFromSlice(ip); !allowed(t.allow, a) {
+		return nil, "", errors.Join(fmt.Errorf("membership: the own address %s is not in Config.Allow, so no other would take this "+
+			"replica in; add its network there, or set Config.Advertise to an address within", addr), t.Shutdown())
+	}
 	v.update(func(p *peer) { p.addr = addr })
 
 	s := c.Profile.settings()
 	s.Name = v.node
-	s.Label = "belfry/" + c.Namespace
+	s.Label = t.label
 	s.Transport = t
+	s.CIDRsAllowed = ipNets(c.Allow)
 	s.Delegate, s.Events = v, v
 	s.Logger = l
 	s.Keyring = keys
