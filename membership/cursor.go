@@ -159,7 +159,10 @@ func (c *cursor) key(fields []field) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if n > maxUnknown {
+	switch {
+	case n == 0:
+		return 0, refuse(RefusedMalformed, "a field without a name")
+	case n > maxUnknown:
 		return 0, refuse(RefusedSize, "a field's name of %d bytes", n)
 	}
 	name, err := c.take(int(n))
