@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -225,47 +224,6 @@ func TestTwoBootsAlone(t *testing.T) {
 		f.crash(newer)
 		f.agree(5*time.Second, []*Cluster{older}, names(1))
 	})
-}
-
-// TestStrangers lets two namespaces, and two keys, share a seed and know each other's addresses (F21, GS-05): they
-// never become members, and the log says whose call was refused, at a bounded rate.
-func TestStrangers(t *testing.T) {
-	t.Parallel()
-	key := func(b byte) [][]byte { return [][]byte{bytes.Repeat([]byte{b}, 32)} }
-	for _, c := range []struct {
-		name        string
-		ours, their Config
-		says        string
-	}{
-		{"label", Config{Namespace: "test"}, Config{Namespace: "other"}, `unacceptable label \"belfry/other\"`},
-		{"key", Config{Secrets: key(1)}, Config{Secrets: key(2)}, "decrypt"},
-		{"no key", Config{Secrets: key(1)}, Config{}, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, 2, func(f *fleet) {
-				var logged syncBuffer
-				c.ours.Name, c.ours.Logger = "a", slog.New(slog.NewTextHandler(&logged, nil))
-				a := f.join(c.ours)
-				f.announce(a, Serving)
-				c.their.Name, c.their.Seeds = "b", []string{a.Addr()}
-				b := f.join(c.their)
-				f.announce(b, Serving)
-				for range 120 {
-					time.Sleep(time.Second)
-					if len(a.Members()) != 1 || len(b.Members()) != 1 {
-						f.Fatalf("seed %d: strangers are members: %v, %v", f.seed, a.Members(), b.Members())
-					}
-				}
-				if !strings.Contains(logged.String(), c.says) {
-					f.Errorf("the log does not say %q: %.1000s", c.says, logged.String())
-				}
-				if n := strings.Count(logged.String(), "\n"); n > 3*logBurst {
-					f.Errorf("%d log lines in 120 s", n)
-				}
-			})
-		})
-	}
 }
 
 // TestGhosts lets many members come and go, half of them by crashing (GS-11), and replays what one of the dead once
