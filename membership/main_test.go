@@ -19,7 +19,10 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	victims()
+	goleak.VerifyTestMain(m)
+}
 
 // fleet is some members on one network in memory, in a bubble.
 type fleet struct {
