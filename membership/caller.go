@@ -47,7 +47,7 @@ type caller struct {
 }
 
 func newCaller(c Config, self string, v *view, g *memberlist.Memberlist) *caller {
-	return &caller{seeds: seeds{fixed: c.Seeds, file: c.SeedFile}, self: self, view: v, gossip: g, logger: c.Logger,
+	return &caller{seeds: newSeeds(c), self: self, view: v, gossip: g, logger: c.Logger,
 		first: make(chan struct{}), busy: map[string]bool{}}
 }
 
@@ -178,7 +178,7 @@ func (c *caller) complain(known []string, err error) {
 // callSeed calls what a seed's name stands for now, except those that are members already. It is answered if one
 // answers, or if there is nobody to call.
 func (c *caller) callSeed(ctx context.Context, seed string, live map[string]bool) error {
-	addrs, err := resolve(ctx, seed)
+	addrs, err := c.seeds.resolve(ctx, seed)
 	if err != nil {
 		return err
 	}

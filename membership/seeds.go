@@ -24,6 +24,13 @@ const (
 type seeds struct {
 	fixed []string
 	file  string // "": none
+	look  func(ctx context.Context, host string) ([]netip.Addr, error)
+}
+
+func newSeeds(c Config) seeds {
+	return seeds{fixed: c.Seeds, file: c.SeedFile, look: func(ctx context.Context, host string) ([]netip.Addr, error) {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	}}
 }
 
 // list returns the seeds of now, at most maxSeeds, and what is wrong with the file. A file that cannot be read, or not
@@ -74,14 +81,14 @@ func readLines(path string) ([]string, error) {
 }
 
 // resolve returns all addresses that a seed stands for now, host:port each.
-func resolve(ctx context.Context, seed string) ([]string, error) {
+func (s seeds) resolve(ctx context.Context, seed string) ([]string, error) {
 	host, port, err := net.SplitHostPort(seed)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveMost)
 	defer cancel()
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	ips, err := s.look(ctx, host)
 	if err != nil {
 		return nil, err
 	}

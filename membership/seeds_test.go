@@ -2,11 +2,14 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -122,4 +125,42 @@ func TestSeedIsSelf(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "this replica itself") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestSeedName resolves a name at each call, to all that it stands for then: nothing, an address that is dead, and at last
+// one that lives among dead ones.
+func TestSeedName(t *testing.T) {
+	t.Parallel()
+	bubble(t, 2, func(f *fleet) {
+		a, b := f.join(Config{Name: "a"}), f.join(Config{Name: "b"})
+		for _, c := range f.all {
+			f.announce(c, Serving)
+		}
+		dead := f.net.Listen()
+		f.net.Kill(dead.Addr())
+		at := func(addr string) netip.Addr { return netip.MustParseAddrPort(addr).Addr() }
+		var asked atomic.Int64
+		c := newCaller(Config{Seeds: []string{"fleet.internal:7946"}, Logger: quietLog()}, a.Addr(), a.view, a.gossip)
+		c.seeds.look = func(_ context.Context, host string) ([]netip.Addr, error) {
+			switch n := asked.Add(1); {
+			case host != "fleet.internal":
+				return nil, errors.New(host)
+			case n == 1:
+				return nil, errors.New("no such host")
+			case n == 2:
+				return []netip.Addr{at(dead.Addr())}, nil
+			}
+			return []netip.Addr{at(dead.Addr()), at(a.Addr()), at(b.Addr())}, nil
+		}
+		ctx, cancel := context.WithCancel(f.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); c.run(ctx) }()
+		f.agree(10*time.Second, f.all, []string{"a", "b"})
+		if n := asked.Load(); n < 3 {
+			f.Errorf("asked %d times", n)
+		}
+		cancel()
+		<-ended
+		c.wait()
+	})
 }
