@@ -3,6 +3,7 @@ package membership
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -162,12 +163,28 @@ func since(old *snapshot, boot string, s State) time.Time {
 func (v *view) report(self peer, old, next *snapshot) {
 	if !slices.Equal(old.owners, next.owners) {
 		v.logger.Info("owners changed", "owners", len(next.owners),
-			"came", without(next.owners, old.owners), "went", without(old.owners, next.owners))
+			"came", without(next.owners, old.owners), "went", explain(without(old.owners, next.owners), next.members))
 	}
 	is, was := find(next.members, self.boot), find(old.members, self.boot)
 	if is.State == Unfit && self.state == Serving && is.Reason != was.Reason {
 		v.logger.Warn("this replica owns nothing", "reason", is.Reason)
 	}
+}
+
+// explain adds to each name why it is no owner: its state and reason, or that it is out of reach.
+func explain(went []string, members []Member) []string {
+	for i, name := range went {
+		at := slices.IndexFunc(members, func(m Member) bool { return m.Name == name })
+		switch {
+		case at < 0:
+			went[i] = name + ": left, or out of reach"
+		case members[at].Reason == "":
+			went[i] = fmt.Sprintf("%s: %s", name, members[at].State)
+		default:
+			went[i] = fmt.Sprintf("%s: %s: %s", name, members[at].State, members[at].Reason)
+		}
+	}
+	return went
 }
 
 // without returns the elements of a that b lacks.
