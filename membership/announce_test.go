@@ -141,3 +141,29 @@ func TestAnnounceDoesNotBlock(t *testing.T) {
 		f.agree(10*time.Second, all, []string{letter(1)})
 	})
 }
+
+// TestStores mixes two stores: the one that most use owns, the other says why it does not, and who ran longer wins a tie.
+func TestStores(t *testing.T) {
+	t.Parallel()
+	bubble(t, 2, func(f *fleet) {
+		all := f.serve(3, Fast)
+		use := func(c *Cluster, store string) {
+			f.Helper()
+			if err := c.Announce(f.Context(), "serving", "layout", "", map[string]string{factStore: store}); err != nil {
+				f.Fatal(err)
+			}
+		}
+		use(all[0], "empty")
+		use(all[1], "ours")
+		use(all[2], "ours")
+		f.agree(time.Second, all, names(3)[1:])
+		for _, c := range all {
+			m := find(c.Members(), all[0].Boot())
+			if m.State != Unfit || !strings.Contains(m.Reason, `store "empty" is not "ours", which 2 of 3`) {
+				f.Errorf("%s sees %v", c.Self(), m)
+			}
+		}
+		f.crash(all[1])
+		f.agree(5*time.Second, f.all, names(1))
+	})
+}

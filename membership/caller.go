@@ -3,32 +3,35 @@ package membership
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
-	"net/netip"
-	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/memberlist"
 )
 
 const (
-	// callEvery and callJitter leave 2 of the 15 s in which a healed partition is to be merged for gossip to spread
-	// the news. One call that gets through merges two whole parts.
+	// callEvery and callJitter, its tenths that are added at random, leave 2 of the 15 s in which a healed partition is
+	// to be merged for gossip to spread the news. One call that gets through merges two whole parts.
 	callEvery  = 10 * time.Second
-	callJitter = 3 * time.Second
+	callJitter = 3
+	// callFirst is the first pause of a replica that is alone, the next ones are twice as long each: replicas that start
+	// together find each other a moment later.
+	callFirst = time.Second
 
-	seedAddrs   = 16              // addresses called of one seed and round, a random choice
-	resolveMost = 3 * time.Second // for a seed's name
-	callsMost   = 2 * maxSeeds    // at once
+	callsMost  = 2 * maxSeeds // at once
+	repeatEach = time.Minute  // how often a replica says that it is still alone
 )
 
 // caller calls the seeds and the peers that were lost, over and over, also while the list is not empty. Without it
 // a cluster that was split once stays split.
 type caller struct {
-	seeds  []string
+	seeds  seeds
 	self   string // our address
 	view   *view
 	gossip *memberlist.Memberlist
@@ -37,59 +40,46 @@ type caller struct {
 
 	calls sync.WaitGroup
 
-	mu   sync.Mutex
-	busy map[string]bool // targets being called; a slow one is not called twice
+	mu    sync.Mutex
+	busy  map[string]bool // targets being called; a slow one is not called twice
+	begun bool            // first is closed
+	said  time.Time       // when it last said that it is alone; zero: it is not
 }
 
 func newCaller(c Config, self string, v *view, g *memberlist.Memberlist) *caller {
-	return &caller{seeds: c.Seeds, self: self, view: v, gossip: g, logger: c.Logger,
+	return &caller{seeds: newSeeds(c), self: self, view: v, gossip: g, logger: c.Logger,
 		first: make(chan struct{}), busy: map[string]bool{}}
 }
 
 // run calls until ctx ends.
 func (c *caller) run(ctx context.Context) {
-	answers, n := c.round(ctx)
-	c.calls.Go(func() { c.begin(ctx, answers, n) })
-	for {
-		t := time.NewTimer(callEvery + rand.N(callJitter))
+	for pause := callFirst; ; pause *= 2 {
+		c.round(ctx)
+		if pause > callEvery || !c.view.alone() {
+			pause = callEvery
+		}
+		t := time.NewTimer(pause + rand.N(pause*callJitter/10))
 		select {
 		case <-ctx.Done():
 			t.Stop()
 			return
 		case <-t.C:
-			c.round(ctx)
 		}
 	}
 }
 
-// begin waits for the first round and says if it failed, since an operator who mistyped a seed has nothing else to
-// see.
-func (c *caller) begin(ctx context.Context, answers <-chan error, n int) {
-	defer close(c.first)
-	var errs []error
-	for range n {
-		select {
-		case err := <-answers:
-			if err == nil {
-				return
-			}
-			errs = append(errs, err)
-		case <-ctx.Done():
-			return
-		}
-	}
-	if n > 0 {
-		c.logger.Warn("no seed answers; going on without, and calling again every 10 to 13 s",
-			"seeds", c.seeds, "err", errors.Join(errs...))
-	}
-}
-
-// round starts the calls of one round, and returns where their n results will be.
-func (c *caller) round(ctx context.Context) (answers <-chan error, n int) {
+// round starts the calls of one round, and a goroutine that hears how they end.
+func (c *caller) round(ctx context.Context) {
 	live, lost := c.view.targets()
 	live[c.self] = true
-	results := make(chan error, len(c.seeds)+len(lost))
-	for _, seed := range c.seeds {
+	known, err := c.seeds.list()
+	results := make(chan error, len(known)+len(lost)+1)
+	n := 0
+	if err != nil {
+		results <- err
+		n++
+	}
+	for _, seed := range known {
 		if !live[seed] && c.start(seed, results, func() error { return c.callSeed(ctx, seed, live) }) {
 			n++
 		}
@@ -99,7 +89,7 @@ func (c *caller) round(ctx context.Context) (answers <-chan error, n int) {
 			n++
 		}
 	}
-	return results, n
+	c.calls.Go(func() { c.hear(ctx, known, results, n) })
 }
 
 // start runs one call, unless its target is being called already or too many are.
@@ -120,10 +110,75 @@ func (c *caller) start(target string, results chan<- error, call func() error) b
 	return true
 }
 
+// hear waits for the n results of a round, or the first answer, and then lets Join return. A replica that nobody
+// answers says so, since an operator who mistyped a seed, or a key, has nothing else to see.
+func (c *caller) hear(ctx context.Context, known []string, results <-chan error, n int) {
+	defer c.begin()
+	var errs []error
+	for range n {
+		select {
+		case err := <-results:
+			if err == nil {
+				c.found()
+				return
+			}
+			errs = append(errs, err)
+		case <-ctx.Done():
+			return
+		}
+	}
+	if c.view.alone() && (n > 0 || c.idle()) {
+		c.complain(known, errors.Join(errs...))
+	}
+}
+
+// idle reports whether no call is under way.
+func (c *caller) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.busy) == 0
+}
+
+// begin ends Join's wait.
+func (c *caller) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.begun {
+		c.begun = true
+		close(c.first)
+	}
+}
+
+func (c *caller) found() {
+	c.mu.Lock()
+	again := !c.said.IsZero()
+	c.said = time.Time{}
+	c.mu.Unlock()
+	if again {
+		c.logger.Info("no longer alone: a call was answered")
+	}
+}
+
+func (c *caller) complain(known []string, err error) {
+	c.mu.Lock()
+	now, late := time.Now(), c.said
+	if !late.IsZero() && now.Sub(late) < repeatEach {
+		c.mu.Unlock()
+		return
+	}
+	c.said = now
+	c.mu.Unlock()
+	if err == nil {
+		c.logger.Info("alone, with nobody to call: waiting to be called", "addr", c.self)
+		return
+	}
+	c.logger.Warn("alone: nobody answers; going on without, and calling again every 10 to 13 s", "seeds", known, "err", err)
+}
+
 // callSeed calls what a seed's name stands for now, except those that are members already. It is answered if one
 // answers, or if there is nobody to call.
 func (c *caller) callSeed(ctx context.Context, seed string, live map[string]bool) error {
-	addrs, err := resolve(ctx, seed)
+	addrs, err := c.seeds.resolve(ctx, seed)
 	if err != nil {
 		return err
 	}
@@ -145,31 +200,36 @@ func (c *caller) callSeed(ctx context.Context, seed string, live map[string]bool
 // call exchanges all that both sides know with whoever listens at addr. Another cluster's member refuses.
 func (c *caller) call(addr string) error {
 	_, err := c.gossip.Join([]string{addr})
-	return err
+	if err == nil && c.view.alone() {
+		return fmt.Errorf("%s: nobody is there but this replica itself", addr)
+	}
+	if err == nil {
+		return nil
+	}
+	why := plain(err)
+	if hungUp(why) {
+		why = "hung up without an answer: it has another namespace or other gossip keys, does not allow this address, or is not Belfry; its log says which"
+	}
+	return fmt.Errorf("%s: %s", addr, why)
+}
+
+// plain returns the text of memberlist's error without its list of one.
+func plain(err error) string {
+	_, text, ok := strings.Cut(strings.TrimSpace(err.Error()), "* ")
+	if !ok {
+		return err.Error()
+	}
+	if _, why, ok := strings.Cut(text, "failed to join "); ok {
+		_, text, _ = strings.Cut(why, ": ")
+	}
+	return text
+}
+
+// hungUp reports whether an error's text is that of a connection that the other side closed; memberlist keeps no more
+// of an error than its text.
+func hungUp(why string) bool {
+	return strings.HasSuffix(why, io.EOF.Error()) || strings.HasSuffix(why, syscall.ECONNRESET.Error()) || strings.HasSuffix(why, syscall.EPIPE.Error())
 }
 
 // wait returns when no call is running.
 func (c *caller) wait() { c.calls.Wait() }
-
-// resolve returns all addresses of a seed, host:port each.
-func resolve(ctx context.Context, seed string) ([]string, error) {
-	host, port, err := net.SplitHostPort(seed)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, resolveMost)
-	defer cancel()
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return nil, err
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return nil, err
-	}
-	addrs := make([]string, len(ips))
-	for i, ip := range ips {
-		addrs[i] = netip.AddrPortFrom(ip.Unmap(), uint16(n)).String()
-	}
-	return addrs, nil
-}

@@ -42,7 +42,6 @@ type Cluster struct {
 	working sync.WaitGroup     // the goroutines of calling and announcing
 	quit    context.CancelFunc // ends the rest, once memberlist is down
 	resting sync.WaitGroup     // the goroutines of view and log
-	tell    chan struct{}      // capacity 1: there are waiters
 	closing sync.Once
 	err     error // of Close
 
@@ -85,7 +84,8 @@ func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
 	life, quit := context.WithCancel(context.WithoutCancel(ctx))
 	p := newPump(c.Logger)
 	boot := newBoot()
-	v := newView(meta{name: c.Name, boot: boot, born: time.Now().UnixNano(), version: c.Version, zone: c.Zone}, c.Logger, p)
+	v := newView(meta{name: c.Name, boot: boot, born: time.Now().UnixNano(), version: c.Version, zone: c.Zone,
+		reason: "starting: it has announced nothing yet"}, c.Expect, c.Logger, p)
 	keys, err := newKeys(c.Secrets)
 	if err != nil {
 		quit()
@@ -99,7 +99,7 @@ func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
 	}
 	working, cancel := context.WithCancel(life)
 	cl := &Cluster{name: c.Name, boot: boot, addr: addr, keys: keys, view: v, gossip: g, caller: newCaller(c, addr, v, g),
-		counters: n, cancel: cancel, quit: quit, tell: make(chan struct{}, 1)}
+		counters: n, cancel: cancel, quit: quit}
 	cl.resting.Go(func() { p.run(life) })
 	cl.resting.Go(func() { v.run(life) })
 	cl.working.Go(func() { cl.announceLoop(working) })
@@ -134,14 +134,14 @@ func start(life context.Context, c Config, keys *memberlist.Keyring, v *view, n 
 		return nil, "", errors.Join(fmt.Errorf("membership: the own address %s is not in Config.Allow, so no other would take this "+
 			"replica in; add its network there, or set Config.Advertise to an address within", addr), t.Shutdown())
 	}
-	v.update(func(p *peer) { p.addr = addr })
+	v.locate(addr)
 
 	s := c.Profile.settings()
 	s.Name = v.node
 	s.Label = t.label
 	s.Transport = t
 	s.CIDRsAllowed = ipNets(c.Allow)
-	s.Delegate, s.Events = v, v
+	s.Delegate, s.Events, s.Alive = v, v, v
 	s.Logger = l
 	s.Keyring = keys
 	g, err := memberlist.Create(s)
@@ -242,12 +242,9 @@ func (c *Cluster) say(said meta, sent chan<- struct{}) error {
 	if c.closed {
 		return errors.New("membership: announce: the cluster is closed")
 	}
-	c.view.update(func(p *peer) { p.meta = said })
 	c.waiters = append(c.waiters, sent)
-	select {
-	case c.tell <- struct{}{}:
-	default:
-	}
+	c.view.say(said)
+	c.view.retell()
 	return nil
 }
 
@@ -259,7 +256,7 @@ func (c *Cluster) announceLoop(ctx context.Context) {
 		case <-ctx.Done():
 			c.wake()
 			return
-		case <-c.tell:
+		case <-c.view.tell:
 		}
 		c.mu.Lock()
 		now := c.waiters
@@ -313,8 +310,8 @@ func (c *Cluster) leave() error {
 
 	said := c.view.identity()
 	if said.state != Draining {
-		said.state, said.reason = Draining, "closed"
-		c.view.update(func(p *peer) { p.meta = said })
+		said.state, said.reason = Draining, "stopping: it leaves the cluster"
+		c.view.say(said)
 		_ = c.gossip.UpdateNode(leaveStep) // unheard, the others find out by themselves
 	}
 	_ = c.gossip.Leave(leaveStep) // the same

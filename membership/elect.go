@@ -24,8 +24,8 @@ type verdict struct {
 //  1. Of processes with one name the newest boot counts.
 //  2. Those that serve may own; if none serves, the unfit ones; if none is unfit either, the draining ones. Someone
 //     who cannot work is no worse an owner than nobody, and may recover.
-//  3. Among these, where layouts differ, the layout that most of them hold owns (of equally many the lexically
-//     smallest): rings of two layouts would give one key two owners.
+//  3. Among these, where layouts or stores differ, those own that agree with most (of equally many with the one
+//     that runs longest): rings of two layouts would give one key two owners, and two stores would let both of them win.
 //
 // Self always knows itself to be live, so its view is empty only while all are joining, or where self was superseded
 // and nobody else may own: an older boot leaves its own name out of its own list, because the name is now another's.
@@ -53,13 +53,12 @@ func elect(self meta, peers []peer) (owners []string, verdicts map[string]verdic
 			break
 		}
 	}
-	layout, holders := prevailing(pool)
+	basis, holders := prevailing(pool)
 	for _, m := range pool {
 		switch {
-		case m.layout != layout:
+		case m.basis() != basis:
 			if m.state == Serving {
-				verdicts[m.node()] = verdict{Unfit, fmt.Sprintf("its layout %q is not %q, which %d of %d members hold",
-					m.layout, layout, holders, len(pool))}
+				verdicts[m.node()] = verdict{Unfit, m.basis().against(basis, holders, len(pool))}
 			}
 		case m.name == self.name && m.boot != self.boot:
 			// Self was superseded.
@@ -71,16 +70,40 @@ func elect(self meta, peers []peer) (owners []string, verdicts map[string]verdic
 	return owners, verdicts
 }
 
-// prevailing returns the layout that most hold, the lexically smallest of equally many.
-func prevailing(pool []meta) (layout string, holders int) {
-	count := map[string]int{}
-	for _, m := range pool {
-		count[m.layout]++
+// factStore is the fact under which a scheduler announces its store's identity.
+const factStore = "store"
+
+// basis is what owners must have in common.
+type basis struct{ layout, store string }
+
+func (m meta) basis() basis { return basis{m.layout, m.facts[factStore]} }
+
+// against says what makes b differ from the prevailing one, and what to do.
+func (b basis) against(most basis, holders, of int) string {
+	if b.layout != most.layout {
+		return fmt.Sprintf("its ring layout %q is not %q, which %d of %d members have; give all replicas the same Config.Ring",
+			b.layout, most.layout, holders, of)
 	}
-	for l, n := range count {
-		if n > holders || n == holders && l < layout {
-			layout, holders = l, n
+	return fmt.Sprintf("its store %q is not %q, which %d of %d members use; check which database it opens, or whether that was replaced",
+		b.store, most.store, holders, of)
+}
+
+// prevailing returns the basis that most have, and of equally many the one that the longest-running member has: a newcomer
+// does not overrule who was there.
+func prevailing(pool []meta) (most basis, holders int) {
+	count := map[basis]int{}
+	oldest := map[basis]meta{}
+	for _, m := range pool {
+		b := m.basis()
+		count[b]++
+		if o, ok := oldest[b]; !ok || o.newer(m) {
+			oldest[b] = m
 		}
 	}
-	return layout, holders
+	for b, n := range count {
+		if n > holders || n == holders && oldest[most].newer(oldest[b]) {
+			most, holders = b, n
+		}
+	}
+	return most, holders
 }

@@ -14,6 +14,12 @@ func proc(name string, born int, s State, layout string) peer {
 	return peer{meta: meta{name: name, boot: fmt.Sprintf("%016x", born), born: int64(born), state: s, layout: layout}}
 }
 
+// using is p with a store.
+func using(p peer, store string) peer {
+	p.facts = map[string]string{factStore: store}
+	return p
+}
+
 func TestElect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -30,7 +36,10 @@ func TestElect(t *testing.T) {
 		"unfit, draining":     {[]peer{proc("a", 1, Unfit, "x"), proc("b", 2, Draining, "x")}, []string{"a"}},
 		"joining":             {[]peer{proc("a", 1, Serving, "x"), proc("b", 2, Joining, "")}, []string{"a"}},
 		"layouts":             {[]peer{proc("a", 1, Serving, "y"), proc("b", 2, Serving, "x"), proc("c", 3, Serving, "y")}, []string{"a", "c"}},
-		"layouts, tie":        {[]peer{proc("a", 1, Serving, "y"), proc("b", 2, Serving, "x")}, []string{"b"}},
+		"layouts, tie":        {[]peer{proc("a", 1, Serving, "y"), proc("b", 2, Serving, "x")}, []string{"a"}},
+		"stores":              {[]peer{using(proc("a", 1, Serving, "x"), "s"), using(proc("b", 2, Serving, "x"), "t"), using(proc("c", 3, Serving, "x"), "t")}, []string{"b", "c"}},
+		"stores, tie":         {[]peer{using(proc("a", 2, Serving, "x"), "s"), using(proc("b", 1, Serving, "x"), "t")}, []string{"b"}},
+		"no store yet":        {[]peer{using(proc("a", 1, Serving, "x"), "s"), proc("b", 2, Unfit, "x")}, []string{"a"}},
 		"layouts of draining": {[]peer{proc("a", 1, Serving, "y"), proc("b", 2, Draining, "x"), proc("c", 3, Draining, "x")}, []string{"a"}},
 		"older self":          {[]peer{proc("a", 1, Serving, "x"), proc("a", 2, Serving, "x"), proc("b", 3, Serving, "x")}, []string{"b"}},
 		"newer self":          {[]peer{proc("a", 2, Serving, "x"), proc("a", 1, Serving, "x"), proc("b", 3, Serving, "x")}, []string{"a", "b"}},
@@ -54,6 +63,7 @@ func TestElectLaws(t *testing.T) {
 			q := proc(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "name"), i,
 				rapid.SampledFrom([]State{Joining, Serving, Draining, Unfit}).Draw(t, "state"),
 				rapid.SampledFrom([]string{"x", "y"}).Draw(t, "layout"))
+			q = using(q, rapid.SampledFrom([]string{"s", "t"}).Draw(t, "store"))
 			q.born = int64(rapid.IntRange(1, 3).Draw(t, "born"))
 			peers = append(peers, q)
 		}

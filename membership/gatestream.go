@@ -201,12 +201,15 @@ func (g *gate) explained(c *cursor) error {
 	if err != nil {
 		return err
 	}
-	why := Refusal(b)
-	if int(why) >= refusals {
-		return refuse(RefusedMalformed, "it refused for a reason of number %d", b)
-	}
-	if why == RefusedLabel {
+	switch why := Refusal(b); why {
+	case RefusedLabel:
 		return fmt.Errorf("it refused this replica: label: it is of %.80q, this one of %q; %s", theirs, g.label, advice[why].do)
+	case RefusedPlaintext:
+		return errors.New("it refused this replica: plaintext: it has a key, this one has none; set Config.Secrets to that of the others")
+	case RefusedKey:
+		return errors.New("it refused this replica: key: it has another one, or none; give all replicas a key in common in Config.Secrets")
+	case RefusedSize:
+		return errors.New("it refused this replica: size: what this one sends is too large for it; look for another version of the program")
 	}
-	return fmt.Errorf("it refused this replica: %s; %s", why, advice[why].do)
+	return refuse(RefusedMalformed, "it refused for a reason of number %d", b)
 }

@@ -3,6 +3,7 @@ package membership
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -35,32 +36,48 @@ type view struct {
 	node   string        // ours, in memberlist
 	kick   chan struct{} // capacity 1: something has changed; a second token would say nothing new
 
+	tell  chan struct{} // capacity 1: what we say of ourselves has changed
+	hints chan struct{} // capacity 1: somebody asked this replica to look
+
 	mu     sync.Mutex
-	self   peer
+	said   meta            // what the program announced
+	self   peer            // what the others are told: said, unless we are held back
+	expect int             // replicas to have seen before we serve; 0: not held back (any more)
 	others map[string]peer // by memberlist's node name
 	lost   lost
 	now    *snapshot
+	window time.Time // when came was last reset
+	came   int       // processes that were new to us since
 }
 
-func newView(self meta, logger *slog.Logger, p *pump) *view {
+func newView(self meta, expect int, logger *slog.Logger, p *pump) *view {
 	return &view{
 		logger: logger,
 		pump:   p,
 		node:   self.node(),
 		kick:   make(chan struct{}, 1),
+		tell:   make(chan struct{}, 1),
+		hints:  make(chan struct{}, 1),
+		said:   self,
 		self:   peer{meta: self},
+		expect: expect,
 		others: map[string]peer{},
 		lost:   lost{},
 		now:    &snapshot{changed: make(chan struct{})},
 	}
 }
 
-// run publishes coalesced snapshots until ctx ends.
+// run publishes coalesced snapshots until ctx ends, and lets a replica that was held back go in time.
 func (v *view) run(ctx context.Context) {
+	patience := time.NewTimer(expectMost)
+	defer patience.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-patience.C:
+			v.release()
+			continue
 		case <-v.kick:
 		}
 		v.settle(ctx)
@@ -90,6 +107,7 @@ func (v *view) settle(ctx context.Context) {
 // publish replaces the snapshot by one of all that is known now.
 func (v *view) publish() {
 	v.mu.Lock()
+	v.speakLocked()
 	old := v.now
 	v.now = v.buildLocked(old)
 	next := v.now
@@ -145,12 +163,28 @@ func since(old *snapshot, boot string, s State) time.Time {
 func (v *view) report(self peer, old, next *snapshot) {
 	if !slices.Equal(old.owners, next.owners) {
 		v.logger.Info("owners changed", "owners", len(next.owners),
-			"came", without(next.owners, old.owners), "went", without(old.owners, next.owners))
+			"came", without(next.owners, old.owners), "went", explain(without(old.owners, next.owners), next.members))
 	}
 	is, was := find(next.members, self.boot), find(old.members, self.boot)
 	if is.State == Unfit && self.state == Serving && is.Reason != was.Reason {
 		v.logger.Warn("this replica owns nothing", "reason", is.Reason)
 	}
+}
+
+// explain adds to each name why it is no owner: its state and reason, or that it is out of reach.
+func explain(went []string, members []Member) []string {
+	for i, name := range went {
+		at := slices.IndexFunc(members, func(m Member) bool { return m.Name == name })
+		switch {
+		case at < 0:
+			went[i] = name + ": left, or out of reach"
+		case members[at].Reason == "":
+			went[i] = fmt.Sprintf("%s: %s", name, members[at].State)
+		default:
+			went[i] = fmt.Sprintf("%s: %s: %s", name, members[at].State, members[at].Reason)
+		}
+	}
+	return went
 }
 
 // without returns the elements of a that b lacks.
@@ -174,19 +208,27 @@ func (v *view) snapshot() *snapshot {
 	return v.now
 }
 
-// update changes what we say of ourselves, and the own view with it at once.
-func (v *view) update(change func(*peer)) {
+// say changes what we say of ourselves, and the own view with it at once.
+func (v *view) say(m meta) {
 	v.mu.Lock()
-	change(&v.self)
+	v.said = m
 	v.mu.Unlock()
 	v.publish()
 }
 
-// identity returns what we say of ourselves now.
+// locate sets the own address.
+func (v *view) locate(addr string) {
+	v.mu.Lock()
+	v.self.addr = addr
+	v.mu.Unlock()
+	v.publish()
+}
+
+// identity returns what the program says of us now.
 func (v *view) identity() meta {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.self.meta
+	return v.said
 }
 
 // targets returns the addresses of live members, and those of lost ones to call now.
@@ -198,6 +240,13 @@ func (v *view) targets() (live map[string]bool, lost []string) {
 		live[p.addr] = true
 	}
 	return live, v.lost.pick(v.others, time.Now())
+}
+
+// alone reports whether no other process is known to live.
+func (v *view) alone() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.others) == 0
 }
 
 // poke asks run for a snapshot.
@@ -226,14 +275,12 @@ func (v *view) learn(n *memberlist.Node) {
 		return
 	}
 	m, err := decodeMeta(n.Meta)
+	if err != nil {
+		return // NotifyAlive refused it
+	}
 	v.mu.Lock()
 	delete(v.lost, n.Name)
-	if err == nil && m.node() == n.Name {
-		v.others[n.Name] = peer{meta: m, addr: n.Address()}
-	} else {
-		delete(v.others, n.Name)
-		v.pump.add(slog.LevelWarn, "ignored a process whose meta cannot be read: "+n.Name+" at "+n.Address())
-	}
+	v.others[n.Name] = peer{meta: m, addr: n.Address()}
 	v.mu.Unlock()
 	v.poke()
 }
@@ -252,11 +299,7 @@ func (v *view) NotifyLeave(n *memberlist.Node) {
 	v.poke()
 }
 
-// NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState are memberlist's channels for data of the application.
-// Nothing of ours goes there.
-
-// NotifyMsg ignores a message.
-func (v *view) NotifyMsg([]byte) {}
+// The channels of memberlist for data of the application. Nothing of ours goes there.
 
 // GetBroadcasts has none.
 func (v *view) GetBroadcasts(int, int) [][]byte { return nil }

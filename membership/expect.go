@@ -1,0 +1,58 @@
+package membership
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+)
+
+// expectMost is how long a replica waits for those that it expects. Where replicas are started one after the other, each
+// when the one before is ready, it is what the first of them waits.
+const expectMost = 30 * time.Second
+
+// speakLocked makes what the others are told of what was announced. A replica that would serve is joining until it has
+// seen as many replicas as it expects: nobody counts it as an owner before, itself included.
+func (v *view) speakLocked() {
+	if v.expect > 0 && v.seenLocked() >= v.expect {
+		v.expect = 0
+	}
+	now := v.said
+	if v.expect > 0 && now.state == Serving {
+		now.state = Joining
+		now.reason = fmt.Sprintf("owns nothing before it has seen %d replicas, or waited %s for them", v.expect, expectMost)
+	}
+	if bytes.Equal(now.encode(), v.self.encode()) {
+		return
+	}
+	v.self.meta = now
+	v.retell()
+}
+
+// seenLocked returns how many replicas live, this one included.
+func (v *view) seenLocked() int {
+	names := map[string]bool{v.said.name: true}
+	for _, p := range v.others {
+		names[p.name] = true
+	}
+	return len(names)
+}
+
+// release ends the wait for more replicas.
+func (v *view) release() {
+	v.mu.Lock()
+	wanted, seen := v.expect, v.seenLocked()
+	v.expect = 0
+	v.mu.Unlock()
+	if wanted > 0 {
+		v.logger.Warn("fewer replicas than expected; owning all the same", "expect", wanted, "seen", seen, "waited", expectMost)
+		v.publish()
+	}
+}
+
+// retell asks for what we say of ourselves to be sent.
+func (v *view) retell() {
+	select {
+	case v.tell <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,65 @@
+package membership
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestExpect holds replicas back until there are three of them: nobody owns before, nobody counts them as owners, and
+// all say why. Then all serve at once, and a later loss does not hold anybody back again.
+func TestExpect(t *testing.T) {
+	t.Parallel()
+	bubble(t, 3, func(f *fleet) {
+		a := f.join(Config{Name: letter(0), Expect: 3})
+		f.announce(a, Serving)
+		b := f.join(Config{Name: letter(1), Expect: 3, Seeds: addrs(f.all)})
+		f.announce(b, Serving)
+		time.Sleep(5 * time.Second)
+		f.agree(0, f.all, nil)
+		for _, c := range f.all {
+			for _, m := range c.Members() {
+				if m.State != Joining || !strings.Contains(m.Reason, "3 replicas") {
+					f.Errorf("seed %d: %s sees %v", f.seed, c.Self(), m)
+				}
+			}
+			if !strings.Contains(c.Reason(), "3 replicas") {
+				f.Errorf("%s says %q", c.Self(), c.Reason())
+			}
+		}
+		c := f.join(Config{Name: letter(2), Expect: 3, Seeds: addrs(f.all[:1])})
+		f.agree(2*time.Second, f.all, names(2))
+		f.announce(c, Serving)
+		f.agree(2*time.Second, f.all, names(3))
+		f.crash(c)
+		f.agree(5*time.Second, f.all, names(2))
+	})
+}
+
+// TestExpectGivesUp owns in the end without the others, says so, and drains as it should before.
+func TestExpectGivesUp(t *testing.T) {
+	t.Parallel()
+	bubble(t, 1, func(f *fleet) {
+		var logged syncBuffer
+		a := f.join(Config{Name: "a", Expect: 2, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		b := f.join(Config{Name: "b", Expect: 9, Seeds: addrs(f.all)})
+		f.announce(b, Draining)
+		f.within(time.Second, "b drains", func() bool { return find(a.Members(), b.Boot()).State == Draining })
+		f.close(b)
+		f.all = f.all[:1]
+		f.announce(a, Serving)
+		f.agree(time.Second, f.all, []string{"a"}) // it has seen two
+
+		c := f.join(Config{Name: "c", Expect: 3, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		f.announce(c, Serving)
+		begun := time.Now()
+		f.agree(expectMost+time.Second, []*Cluster{c}, []string{"c"})
+		if d := time.Since(begun); d < expectMost-time.Second {
+			f.Errorf("gave up after %s", d)
+		}
+		if s := logged.String(); !strings.Contains(s, "fewer replicas than expected") {
+			f.Errorf("logged: %s", s)
+		}
+	})
+}

@@ -1,0 +1,166 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// writeSeeds replaces a seed file as an operator's program would.
+func writeSeeds(t *testing.T, path string, lines ...string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSeedList(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "seeds")
+	s := seeds{fixed: []string{"a:1"}, file: path}
+	check := func(want []string, says ...string) {
+		t.Helper()
+		got, err := s.list()
+		if !slices.Equal(got, want) || (err == nil) != (len(says) == 0) {
+			t.Errorf("got %v, %v", got, err)
+		}
+		for _, w := range says {
+			if err != nil && !strings.Contains(err.Error(), w) {
+				t.Errorf("%v does not say %q", err, w)
+			}
+		}
+	}
+	check([]string{"a:1"}, path, "no such file")
+	writeSeeds(t, path, "# replicas", "", " b:2 \r", "a:1", "c", "b:2", "d:4")
+	check([]string{"a:1", "b:2", "d:4"}, "line 5", `"c"`, "host:port")
+	writeSeeds(t, path)
+	check([]string{"a:1"})
+	var many []string
+	for i := range 2 * maxSeeds {
+		many = append(many, "h:"+strings.Repeat("1", 1+i/10)+string(rune('0' + i%10))[:1])
+	}
+	writeSeeds(t, path, slices.Compact(many)...)
+	if got, err := s.list(); len(got) > maxSeeds || err == nil {
+		t.Errorf("%d seeds, %v", len(got), err)
+	}
+	writeSeeds(t, path, strings.Repeat("x", seedFileMax+1))
+	check([]string{"a:1"}, "longer than", "right file")
+	s = seeds{fixed: []string{"a:1"}}
+	check([]string{"a:1"})
+}
+
+// TestSeedFile starts two replicas whose file is not there yet; one is found as soon as the file names it.
+func TestSeedFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "seeds")
+	bubble(t, 1, func(f *fleet) {
+		var logged syncBuffer
+		a := f.join(Config{Name: "a", SeedFile: path, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		b := f.join(Config{Name: "b", SeedFile: path})
+		f.announce(a, Serving)
+		f.announce(b, Serving)
+		time.Sleep(30 * time.Second)
+		f.agree(0, []*Cluster{a}, []string{"a"})
+		if s := logged.String(); !strings.Contains(s, "nobody answers") || !strings.Contains(s, path) {
+			f.Errorf("the log does not say what is waited for: %s", s)
+		}
+		writeSeeds(f.T, path, b.Addr())
+		f.agree(merged, f.all, []string{"a", "b"})
+		if s := logged.String(); !strings.Contains(s, "no longer alone") {
+			f.Errorf("the log does not say that it is over: %s", s)
+		}
+	})
+}
+
+// TestStartTogether starts replicas that know only of each other, as a deployment does, while none is reachable yet:
+// they find each other within seconds of the network coming up, and not only at the next of the regular calls.
+func TestStartTogether(t *testing.T) {
+	t.Parallel()
+	bubble(t, 3, func(f *fleet) {
+		hosts := map[string]string{}
+		first := f.net.Listen() // a seed that is wrong for good
+		seeds := []string{first.Addr()}
+		f.net.Kill(first.Addr())
+		for i := range 3 {
+			c := f.join(Config{Name: letter(i), Seeds: seeds})
+			hosts[c.Self()] = c.Addr()
+			seeds = append(seeds, c.Addr())
+			f.announce(c, Serving)
+		}
+		f.agree(4*time.Second, f.all, names(3))
+	})
+}
+
+// TestAloneRepeats says once a minute that nobody answers, not at each call, and does not take itself for an answer.
+func TestAloneRepeats(t *testing.T) {
+	t.Parallel()
+	bubble(t, 1, func(f *fleet) {
+		var logged syncBuffer
+		nobody := f.net.Listen()
+		f.net.Kill(nobody.Addr())
+		f.join(Config{Name: "a", Seeds: []string{nobody.Addr()}, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		time.Sleep(5 * time.Minute)
+		if n := strings.Count(logged.String(), "nobody answers"); n < 4 || n > 6 {
+			f.Errorf("said %d times in 5 minutes: %s", n, logged.String())
+		}
+	})
+}
+
+// TestSeedIsSelf calls a name that leads back to the caller: that is nobody.
+func TestSeedIsSelf(t *testing.T) {
+	t.Parallel()
+	var logged syncBuffer
+	a := joinReal(t, Config{Name: "a", Bind: "127.0.0.1:0"})
+	port := a.Addr()[strings.LastIndex(a.Addr(), ":"):]
+	a.caller.logger = slog.New(slog.NewTextHandler(&logged, nil))
+	err := a.caller.callSeed(context.Background(), "localhost"+port, map[string]bool{})
+	if err == nil || !strings.Contains(err.Error(), "this replica itself") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestSeedName resolves a name at each call, to all that it stands for then: nothing, an address that is dead, and at last
+// one that lives among dead ones.
+func TestSeedName(t *testing.T) {
+	t.Parallel()
+	bubble(t, 2, func(f *fleet) {
+		a, b := f.join(Config{Name: "a"}), f.join(Config{Name: "b"})
+		for _, c := range f.all {
+			f.announce(c, Serving)
+		}
+		dead := f.net.Listen()
+		f.net.Kill(dead.Addr())
+		at := func(addr string) netip.Addr { return netip.MustParseAddrPort(addr).Addr() }
+		var asked atomic.Int64
+		c := newCaller(Config{Seeds: []string{"fleet.internal:7946"}, Logger: quietLog()}, a.Addr(), a.view, a.gossip)
+		c.seeds.look = func(_ context.Context, host string) ([]netip.Addr, error) {
+			switch n := asked.Add(1); {
+			case host != "fleet.internal":
+				return nil, errors.New(host)
+			case n == 1:
+				return nil, errors.New("no such host")
+			case n == 2:
+				return []netip.Addr{at(dead.Addr())}, nil
+			}
+			return []netip.Addr{at(dead.Addr()), at(a.Addr()), at(b.Addr())}, nil
+		}
+		ctx, cancel := context.WithCancel(f.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); c.run(ctx) }()
+		f.agree(10*time.Second, f.all, []string{"a", "b"})
+		if n := asked.Load(); n < 3 {
+			f.Errorf("asked %d times", n)
+		}
+		cancel()
+		<-ended
+		c.wait()
+	})
+}
