@@ -207,7 +207,7 @@ func (f *fleet) makeNoise(n *noise, flips bool) {
 	from := f.net.Listen()
 	defer func() { _ = from.Shutdown() }()
 	for i := range 6000 {
-		time.Sleep(20 * time.Millisecond)
+		rest(20 * time.Millisecond)
 		to := f.all[i%3].Addr()
 		if i%20 != 0 {
 			if _, err := from.WriteTo(n.damage(n.whole), to); err != nil {
@@ -280,6 +280,30 @@ func TestOutsideAllow(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:") || !strings.Contains(err.Error(), "Config.Allow") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestMemberOutsideAllow tells one that allows two addresses of a third: it takes its word for nothing that is outside.
+func TestMemberOutsideAllow(t *testing.T) {
+	t.Parallel()
+	bubble(t, 2, func(f *fleet) {
+		both := []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.0.0.2/32")}
+		a := f.join(Config{Name: letter(0), Allow: both})
+		b := f.join(Config{Name: letter(1), Seeds: addrs(f.all)})
+		c := f.join(Config{Name: letter(2), Seeds: []string{b.Addr()}})
+		for _, m := range f.all {
+			f.announce(m, Serving)
+		}
+		f.agree(formed, []*Cluster{b}, names(3))
+		for range 60 {
+			time.Sleep(time.Second)
+			if n := len(a.Members()); n > 2 {
+				f.Fatalf("seed %d: %v", f.seed, a.Members())
+			}
+		}
+		if a.Stats().Refused[RefusedAddress] == 0 {
+			f.Errorf("seed %d: %s was never refused: %v", f.seed, c.Self(), a.Stats().Refused)
+		}
+	})
 }
 
 // TestSeedOutsideAllow is not called; the log says so.

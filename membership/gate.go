@@ -28,6 +28,7 @@ type gate struct {
 	memberlist.NodeAwareTransport
 	allow    []netip.Prefix
 	label    string
+	labelled []byte // the same, which packets are authenticated with
 	patience time.Duration
 	packet   *decrypter // nil: gossip is in the clear
 	stream   *decrypter // its own, since a large message takes it longer than a packet may wait
@@ -48,7 +49,8 @@ type gate struct {
 
 // newGate takes over t, and ends with its Shutdown.
 func newGate(t memberlist.NodeAwareTransport, c Config, keys *memberlist.Keyring, n *counters) *gate {
-	g := &gate{NodeAwareTransport: t, label: clusterLabel(c.Namespace), patience: patience, counters: n,
+	label := clusterLabel(c.Namespace)
+	g := &gate{NodeAwareTransport: t, label: label, labelled: []byte(label), patience: patience, counters: n,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
 		stop: make(chan struct{}), done: make(chan struct{})}
 	for _, p := range c.Allow {
@@ -176,7 +178,7 @@ func (g *gate) vetSealed(b []byte) error {
 		}
 		return err
 	}
-	err := g.packet.open(b, []byte(g.label), vetPacket)
+	err := g.packet.open(b, g.labelled, vetPacket)
 	if err != nil && vetPacket(b) == nil {
 		return refuse(RefusedPlaintext, "it is not encrypted")
 	}

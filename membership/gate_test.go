@@ -433,6 +433,9 @@ func TestShutdownBusy(t *testing.T) {
 		}
 	}
 	_ = (<-g.StreamCh()).Close() // at least one is that far
+	if p := <-g.PacketCh(); cap(p.Buf) > 2*len(p.Buf) {
+		t.Errorf("a packet of %d bytes holds %d", len(p.Buf), cap(p.Buf))
+	}
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
