@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -341,14 +342,30 @@ func TestStrangersOnSockets(t *testing.T) {
 			t.Errorf("%s: %v; members %v, %v", name, a.Stats().Refused, a.Members(), b.Members())
 		}
 	}
+	c, err := net.Dial("tcp", a.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	states := bigStates(900 << 10) // most of it is not even sent when it is refused
+	if err := c.(*net.TCPConn).SetWriteBuffer(8 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(stream("other", testKey, pushPull(wirePushPull{Nodes: len(states)}, nil, states...))); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(c); err != nil || !bytes.Equal(b, labelled("test", []byte{byte(RefusedLabel)})) {
+		t.Errorf("answered %q, %v", b, err)
+	}
+
 	far := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	c, err := far.Dial("tcp", a.Addr())
+	outside, err := far.Dial("tcp", a.Addr())
 	if err != nil {
 		t.Skipf("no second loopback address here: %v", err)
 	}
-	defer func() { _ = c.Close() }()
-	_, _ = c.Write(stream("test", testKey, pushPull(wirePushPull{Nodes: 1}, nil, state("far@0123456789abcdef"))))
-	if b, _ := io.ReadAll(c); len(b) > 0 {
+	defer func() { _ = outside.Close() }()
+	_, _ = outside.Write(stream("test", testKey, pushPull(wirePushPull{Nodes: 1}, nil, state("far@0123456789abcdef"))))
+	if b, _ := io.ReadAll(outside); len(b) > 0 {
 		t.Errorf("answered %q", b)
 	}
 	if a.Stats().Refused[RefusedAddress] != 1 || len(a.Members()) != 1 {

@@ -396,6 +396,22 @@ func TestDoor(t *testing.T) {
 	})
 }
 
+// TestDoorEvicted gives the places back of one that was closed just when its turn had come.
+func TestDoorEvicted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gateOn(t, simnet.New(1).Listen(), Config{})
+		for range 100 {
+			v := &visitor{conn: &bitConn{}, out: make(chan struct{})}
+			close(v.out)
+			g.hand(v, make([]byte, guestUnit+1))
+		}
+		if n := len(g.door.place); n != 0 || len(g.door.turn) != 0 {
+			t.Errorf("%d places are taken by nobody", n)
+		}
+	})
+}
+
 // TestShutdownBusy ends while packets and connections wait in every place, on sockets.
 func TestShutdownBusy(t *testing.T) {
 	t.Parallel()

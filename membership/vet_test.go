@@ -50,7 +50,7 @@ func TestVetPacket(t *testing.T) {
 	}{
 		{"nothing", nil, "malformed"},
 		{"an empty part", compound(nil), "malformed"},
-		{"a wrong checksum", append(checksum(good[0]), 0), "malformed"},
+		{"a wrong checksum", append([]byte{msgChecksum, 1, 2, 3, 4}, good[0]...), "malformed"},
 		{"no more than a checksum", checksum(nil), "malformed"},
 		{"a checksum inside", compound(checksum(good[0])), "malformed"},
 		{"compounds three deep", compound(compound(compound(good[0]))), "malformed"},
