@@ -11,7 +11,7 @@ type GossipReport struct {
 	Members int    `json:"members"`
 	Profile string `json:"profile"`
 
-	Boot             float64 `json:"boot_ms"`               // start of the last process until all see all
+	Boot             float64 `json:"boot_ms"`               // word to the last member to join, all at once, until all see all
 	Joined           Stats   `json:"join_ms"`               // start of a fresh member's process until all see all
 	Killed           Stats   `json:"crash_ms"`              // SIGKILL until nobody sees the member
 	Drained          Stats   `json:"drain_ms"`              // Announce of draining until nobody else sees the member own
@@ -37,7 +37,7 @@ func (r GossipReport) Print(w io.Writer) {
 		what string
 		s    Stats
 	}{
-		{"boot: start of the last process, until all see all", Stats{N: 1, P50: r.Boot, Max: r.Boot}},
+		{"boot: all join at once, until all see all", Stats{N: 1, P50: r.Boot, Max: r.Boot}},
 		{"join: start of a fresh member's process, until all see all", r.Joined},
 		{"crash: SIGKILL, until nobody sees it", r.Killed},
 		{"leave: Announce(draining), until nobody else sees it own", r.Drained},

@@ -47,7 +47,7 @@ func TestGossipPrint(t *testing.T) {
 		Idle: 30, LostIdle: 1, LostBusy: 2}.Print(&b)
 	for _, part := range []string{
 		"5 members", "gossip profile lan", "idle for 30 s",
-		"until all see all                      1     410.2     410.2\n",
+		"boot: all join at once, until all see all                               1     410.2     410.2\n",
 		"until nobody sees it                                   10    6400.0    7000.0\n",
 		"ms a second                                       5      1.12      1.50\n",
 		"1 while idle, 2 in the rest",
@@ -85,7 +85,7 @@ func TestViewsCountTheLost(t *testing.T) {
 		{"by two", "", []fleet.Event{view("a", "a b c", 0), view("b", "a b c", 0), view("a", "a b", 1), view("b", "a b", 1)}, 2},
 		{"who leaves", "c", []fleet.Event{view("a", "a b c", 0), view("a", "a b", 1)}, 0},
 		{"another with who leaves", "c", []fleet.Event{view("a", "a b c", 0), view("a", "a", 1)}, 1},
-		{"by one that is gone", "", []fleet.Event{view("a", "a b c", 0), gone}, 0},
+		{"by its successor, not by one that is gone", "", []fleet.Event{view("a", "a b c", 0), gone, view("a", "a b", 1)}, 1},
 	} {
 		v := newViews(t)
 		v.leaving = c.leaving

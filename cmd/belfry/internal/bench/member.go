@@ -13,10 +13,11 @@ import (
 	"github.com/belfry-go/belfry/ring"
 )
 
-// order is what the parent tells a member to do: tellUsage, leave, or to announce the state of that name.
+// order is what the parent tells a member to do: to join, tellUsage, leave, or to announce the state of that name.
 type order struct{ Do, Reason string }
 
 const (
+	join      = "join" // comes first, and once
 	tellUsage = "usage"
 	leave     = "close"
 )
@@ -28,16 +29,32 @@ type member struct {
 	report  func(fleet.Event)
 }
 
-// Member runs one member in a child process: it serves, reports what it sees, and does what it is told, until its
-// parent lets go or ctx ends.
-func Member(ctx context.Context, parent *procs.Parent) (err error) {
+// Member runs one member in a child process: told to, it joins and serves, reports what it sees, and does what it is
+// told, until its parent lets go or ctx ends.
+func Member(ctx context.Context, parent *procs.Parent) error {
+	err := runMember(ctx, parent)
+	if errors.Is(context.Cause(ctx), procs.ErrReleased) {
+		return nil // in the middle of whatever; and where all leave at once, Close may not have time enough
+	}
+	return err
+}
+
+func runMember(ctx context.Context, parent *procs.Parent) (err error) {
 	var spec fleet.Spec
 	if err := parent.Receive(&spec); err != nil {
 		return err
 	}
+	report := func(e fleet.Event) {
+		// A parent that does not listen any more is about to end this process, or has died.
+		_ = parent.Report(e)
+	}
 	// What replicas announce, so that gossip carries as much here.
 	alone, err := ring.New([]string{spec.Name}, nil)
 	if err != nil {
+		return err
+	}
+	report(fleet.Event{Kind: fleet.Up})
+	if err := parent.Receive(&order{}); err != nil { // to join
 		return err
 	}
 	cluster, err := spec.Join(ctx)
@@ -45,19 +62,12 @@ func Member(ctx context.Context, parent *procs.Parent) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
-	m := member{cluster: cluster, layout: alone.Layout(), report: func(e fleet.Event) {
-		// A parent that does not listen any more is about to end this process, or has died.
-		_ = parent.Report(e)
-	}}
+	m := member{cluster: cluster, layout: alone.Layout(), report: report}
 	m.report(fleet.Event{Kind: fleet.Joined, Addr: cluster.Addr()})
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go m.watch(watching)
-	err = m.serve(ctx, parent)
-	if errors.Is(context.Cause(ctx), procs.ErrReleased) {
-		return nil // whatever it was doing
-	}
-	return err
+	return m.serve(ctx, parent)
 }
 
 func (m member) serve(ctx context.Context, parent *procs.Parent) error {
@@ -116,11 +126,11 @@ func (m member) watch(ctx context.Context) {
 	}
 }
 
-// reasons are why members own nothing, by name.
+// reasons are why members own nothing, by name, where they say.
 func (m member) reasons() map[string]string {
 	reasons := map[string]string{}
 	for _, o := range m.cluster.Members() {
-		if o.State != membership.Serving {
+		if o.State != membership.Serving && o.Reason != "" {
 			reasons[o.Name] = o.Reason
 		}
 	}

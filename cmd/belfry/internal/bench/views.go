@@ -9,14 +9,13 @@ import (
 	"github.com/belfry-go/belfry/cmd/belfry/internal/fleet"
 )
 
-// spreadMost bounds the wait for news to reach all: with profile WAN a crash may take a minute and a half.
-const spreadMost = 5 * time.Minute
-
-var errSpread = errors.New("bench: news did not reach all members within 5 minutes; give fewer --members, or leave the machine to the benchmark")
+// errSpread ends a wait. Where processors are short, members take each other for dead, and that costs more of them.
+var errSpread = errors.New("bench: the members do not come to agree; give fewer --members or a slower --profile, or leave the machine to the benchmark")
 
 // views are what the living members see.
 type views struct {
 	fleet   *fleet.Fleet
+	most    time.Duration          // for news to reach all
 	last    map[string]fleet.Event // by member: its last Owners
 	leaving string                 // who is being taken away, or put back
 	lost    int                    // how often a member lost another that was not leaving
@@ -55,7 +54,7 @@ func (v *views) wait(ctx context.Context, d time.Duration) error {
 
 // await hands events to see until done is true.
 func (v *views) await(ctx context.Context, see func(fleet.Event), done func() bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, spreadMost, errSpread)
+	ctx, cancel := context.WithTimeoutCause(ctx, v.most, errSpread)
 	defer cancel()
 	return v.fleet.Await(ctx, func(e fleet.Event) {
 		v.note(e)

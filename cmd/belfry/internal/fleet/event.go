@@ -4,7 +4,8 @@ import "time"
 
 // The kinds of events. A replica reports all but Exited, which its end of the pipe does.
 const (
-	Joined  = "joined"   // it gossips at Addr and waits for Fleet.Go
+	Up      = "up"       // the process runs, and waits for Fleet.Tell
+	Joined  = "joined"   // it gossips at Addr; a replica waits for Fleet.Go
 	Owners  = "owners"   // at At it saw Names as the members that own keys, and the Reasons of others
 	Started = "started"  // a handler started: Job, Due, At
 	Refused = "refused"  // the store refused a claim: Cause
