@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -57,6 +58,7 @@ func runMember(ctx context.Context, parent *procs.Parent) (err error) {
 	if err := parent.Receive(&order{}); err != nil { // to join
 		return err
 	}
+	slog.SetLogLoggerLevel(slog.LevelWarn) // to write what the parent is told anyway would be part of what is measured
 	cluster, err := spec.Join(ctx)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -67,6 +68,9 @@ func (v *views) await(ctx context.Context, see func(fleet.Event), done func() bo
 func (v *views) until(ctx context.Context, but string, match func(fleet.Event) bool) (time.Time, error) {
 	s := v.spread(but, match)
 	err := v.await(ctx, s.note, s.all)
+	if errors.Is(err, errSpread) {
+		err = fmt.Errorf("%w (%d of %d do)", err, len(s.at), s.want)
+	}
 	return s.last(), err
 }
 
