@@ -101,7 +101,7 @@ func (c *Core) replaced(by string) {
 // refuse ends the replica: the store will never take it as it is. The others see why.
 func (c *Core) refuse(err error) {
 	c.stopped = true
-	const head = "stopped; the store refuses it: "
+	const head = "refused by the store: "
 	why := strings.TrimPrefix(err.Error(), idempotency.ErrRefused.Error()+": ")
 	c.refused = head + shorten(why, maxReason-len(head))
 	c.announce()
