@@ -126,9 +126,10 @@ func handOver(t *testing.T, drain time.Duration, hints, deaf bool) (lay, rest []
 		release := make(chan struct{})
 		leave := start("a", c, func(ctx context.Context, o jobs.Occurrence) error {
 			mu.Lock()
+			first := len(held) == 0 // it holds the session open when the others have been given back
 			held[o.Key] = true
 			mu.Unlock()
-			if deaf {
+			if deaf || first {
 				<-release
 				return nil
 			}
@@ -158,7 +159,7 @@ func handOver(t *testing.T, drain time.Duration, hints, deaf bool) (lay, rest []
 				rest = append(rest, at.Sub(left))
 			case held[key] && deaf:
 				lay = append(lay, at.Sub(c.closed))
-			case held[key]:
+			case held[key] && !c.released[key].IsZero():
 				lay = append(lay, at.Sub(c.released[key]))
 			}
 		}
@@ -191,8 +192,8 @@ func TestHandOverIsHinted(t *testing.T) {
 			slices.Sort(with)
 			slices.Sort(without)
 			n := len(with)
-			if n != len(without) || n != 8*12 {
-				t.Fatalf("%d and %d runs were taken up, want %d", n, len(without), 8*12)
+			if n != len(without) || n < 7*12 {
+				t.Fatalf("%d and %d runs were taken up, want %d", n, len(without), 7*12)
 			}
 			t.Logf("%s: hinted: median %v, worst %v; not hinted: median %v, worst %v (%d runs each, sweep 1 s, hint 10 ms); the %d keys of the pass: worst %v",
 				name, with[n/2], with[n-1], without[n/2], without[n-1], n, len(rest), slices.Max(rest))
@@ -305,19 +306,21 @@ func TestFloodOfHints(t *testing.T) {
 		mu.Lock()
 		before := listed
 		mu.Unlock()
+		heard := 0
 		for range 10_000 {
 			time.Sleep(time.Millisecond)
 			select {
 			case w.end("a") <- struct{}{}:
+				heard++
 			default:
 			}
 		}
 		mu.Lock()
 		n := listed - before
 		mu.Unlock()
-		t.Logf("10,000 hints in 10 s made %d listings", n)
-		if n < 90 || n > 111 {
-			t.Errorf("%d listings in 10 s, want about 100", n)
+		t.Logf("of 10,000 hints in 10 s %d were heard, and made %d listings", heard, n)
+		if n < 90 || n > 111 || heard > 111 {
+			t.Errorf("%d hints were heard and %d listings made in 10 s, want about 100", heard, n)
 		}
 		all.Wait()
 	})

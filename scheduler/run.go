@@ -160,7 +160,9 @@ func (r *runner) perform(a core.Action) {
 	case core.CloseStream:
 		r.closeStream(a.Stream)
 	case core.Announce:
-		r.logState(r.state.State, a)
+		if r.failed == nil { // else Run returns why
+			r.logState(r.state.State, a)
+		}
 		r.state = a
 		r.report()
 		r.tell(a)

@@ -104,8 +104,8 @@ func (c *Core) refuse(err error) {
 	const head = "refused by the store: "
 	why := strings.TrimPrefix(err.Error(), idempotency.ErrRefused.Error()+": ")
 	c.refused = head + shorten(why, maxReason-len(head))
-	c.announce()
 	c.emit(Failed{Err: err})
+	c.announce()
 }
 
 // shorten makes one line of a text, of at most so many bytes; a longer one loses its middle, since an error
