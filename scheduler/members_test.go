@@ -68,7 +68,7 @@ func (l *ledger) last() said {
 // run starts a replica of these members and this store; its job is due each hour.
 func (l *ledger) run(ctx context.Context, t *testing.T, store idempotency.Store) (*scheduler.Scheduler, <-chan error) {
 	t.Helper()
-	s, err := scheduler.New(scheduler.Config{Namespace: "test", Store: store, Members: l, Lease: lease, Logger: slog.New(slog.DiscardHandler)})
+	s, err := scheduler.New(scheduler.Config{Namespace: "test", Store: store, Members: l, Lease: lease, Sweep: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	job := jobs.Job{Name: "j", Schedule: jobs.Every(time.Hour), Run: quick}
 	if store == nil {
 		job.Guarantee = jobs.Efficiency
@@ -300,22 +300,27 @@ func TestReadyNamesTheMembersReason(t *testing.T) {
 	})
 }
 
-// Until the store has taken the jobs of a new session, a replica is not ready, though a session is open.
+// Until the store has taken the jobs of a session, a replica is not ready, though that is open: of its first and of each later one.
 func TestReadyWaitsForTheJobs(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
-		free := make(chan struct{})
+		store := &undeclared{Store: f.store, shut: true}
 		l := &ledger{seat: seat{f.gossip, "a"}}
 		ctx, stop := context.WithCancel(t.Context())
-		s, done := l.run(ctx, t, undeclared{f.store, free})
-		time.Sleep(500 * time.Millisecond)
-		if err := s.Ready(); err == nil || !strings.Contains(err.Error(), "joining") || l.last().state != "" {
-			t.Errorf("Ready says %v, announced %+v; want joining, and nothing", err, l.last())
+		s, done := l.run(ctx, t, store)
+		want := func(state, word string) {
+			t.Helper()
+			time.Sleep(900 * time.Millisecond)
+			if err := s.Ready(); l.last().state != state || (err == nil) != (word == "") || err != nil && !strings.Contains(err.Error(), word) {
+				t.Errorf("Ready says %v, announced %+v; want %q, and %q", err, l.last(), word, state)
+			}
 		}
-		close(free)
-		time.Sleep(time.Second)
-		if err := s.Ready(); err != nil || l.last().state != "serving" {
-			t.Errorf("Ready says %v, announced %+v", err, l.last())
-		}
+		want("", "joining")
+		store.set(false, false)
+		want("serving", "")
+		store.set(true, true)
+		want("serving", "session was lost")
+		store.set(false, false)
+		want("serving", "")
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -323,17 +328,38 @@ func TestReadyWaitsForTheJobs(t *testing.T) {
 	})
 }
 
-// undeclared is a store that takes no jobs before it is free.
+// undeclared is a store that takes no jobs while it is shut, and finds sessions dead where it is told to.
 type undeclared struct {
 	idempotency.Store
-	free chan struct{}
+
+	mu         sync.Mutex
+	shut, dead bool
 }
 
-func (u undeclared) Declare(ctx context.Context, s idempotency.Session, nonce int64, d []idempotency.Declaration) ([]idempotency.Entry, error) {
-	select {
-	case <-u.free:
-		return u.Store.Declare(ctx, s, nonce, d)
-	case <-ctx.Done():
+func (u *undeclared) set(shut, dead bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.shut, u.dead = shut, dead
+}
+
+func (u *undeclared) Declare(ctx context.Context, s idempotency.Session, nonce int64, d []idempotency.Declaration) ([]idempotency.Entry, error) {
+	u.mu.Lock()
+	shut := u.shut
+	u.mu.Unlock()
+	if shut {
+		<-ctx.Done()
 		return nil, ctx.Err()
 	}
+	return u.Store.Declare(ctx, s, nonce, d)
+}
+
+func (u *undeclared) Lagging(ctx context.Context, s idempotency.Session, q idempotency.LagQuery) (idempotency.Lag, error) {
+	u.mu.Lock()
+	dead := u.dead
+	u.dead = false
+	u.mu.Unlock()
+	if dead {
+		return idempotency.Lag{}, idempotency.ErrSessionDead
+	}
+	return u.Store.Lagging(ctx, s, q)
 }
