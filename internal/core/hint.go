@@ -26,7 +26,8 @@ type hinter struct {
 	next   time.Duration // when the next hints may be sent
 }
 
-// givenBack notes that a run waits for the owner of its key, who is told. Where that is ourselves, we look.
+// givenBack notes that a run waits for the owner of its key, who is told; where that is ourselves and we leave, the
+// next in rank, who is nearly always the new owner. Where it is ourselves and we stay, we look.
 func (c *Core) givenBack(key string) {
 	if c.ring == nil {
 		return
@@ -43,7 +44,8 @@ func (c *Core) givenBack(key string) {
 	}
 }
 
-// hintHeirs tells all those who own now what was ours.
+// hintHeirs tells all those who own now what was ours. While our own ring still has us there are none: then
+// theirs have yet to change as well, and they look when that happens.
 func (c *Core) hintHeirs() {
 	for _, m := range ring.Plan(c.hints.lately, c.ring) {
 		if m.From == c.cfg.Replica && m.To != "" {
