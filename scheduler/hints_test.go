@@ -185,15 +185,15 @@ func TestHandOverIsHinted(t *testing.T) {
 				lay, more := handOver(t, drain, hints, deaf)
 				*to, rest = append(*to, lay...), append(rest, more...)
 			}
-			for drain := 3 * time.Second; drain < 4*time.Second; drain += 90 * time.Millisecond {
+			for drain := 3 * time.Second; drain < 4*time.Second; drain += 190 * time.Millisecond {
 				play(&with, drain, true)
 				play(&without, drain, false)
 			}
 			slices.Sort(with)
 			slices.Sort(without)
 			n := len(with)
-			if n != len(without) || n < 7*12 {
-				t.Fatalf("%d and %d runs were taken up, want %d", n, len(without), 7*12)
+			if n != len(without) || n < 7*6 {
+				t.Fatalf("%d and %d runs were taken up, want %d", n, len(without), 7*6)
 			}
 			t.Logf("%s: hinted: median %v, worst %v; not hinted: median %v, worst %v (%d runs each, sweep 1 s, hint 10 ms); the %d keys of the pass: worst %v",
 				name, with[n/2], with[n-1], without[n/2], without[n-1], n, len(rest), slices.Max(rest))
