@@ -105,7 +105,7 @@ func (r *runner) announceOne(a core.Announce) (next core.Announce, more bool) {
 
 // storeFact is the name under which the members learn which store a replica works with, so that they can tell one
 // that was given another one than the rest. maxFact bounds its value: all facts of a member have
-// to fit into 160 bytes.
+// to fit into 152 bytes.
 const (
 	storeFact = "store"
 	maxFact   = 64
