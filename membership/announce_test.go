@@ -3,7 +3,9 @@ package membership
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,5 +167,37 @@ func TestStores(t *testing.T) {
 		}
 		f.crash(all[1])
 		f.agree(5*time.Second, f.all, names(1))
+	})
+}
+
+// TestNewerAnnouncement is sent at once, also while an older one is still being spread, and is what all know in the end.
+func TestNewerAnnouncement(t *testing.T) {
+	t.Parallel()
+	bubble(t, 3, func(f *fleet) {
+		all := f.serve(10, LAN) // where spreading takes longest
+		time.Sleep(10 * time.Second)
+		for i := range 5 {
+			older := make(chan error, 1)
+			go func() {
+				older <- all[0].Announce(f.Context(), "unfit", "layout", fmt.Sprint("older ", i), nil)
+			}()
+			time.Sleep(time.Duration(1+30*i) * time.Millisecond)
+			begun := time.Now()
+			reason := fmt.Sprint("newer ", i)
+			if err := all[0].Announce(f.Context(), "unfit", "layout", reason, nil); err != nil {
+				f.Fatal(err)
+			}
+			f.within(2*time.Second, "all know "+reason, func() bool {
+				return !slices.ContainsFunc(all, func(c *Cluster) bool { return find(c.Members(), all[0].Boot()).Reason != reason })
+			})
+			f.Logf("seed %d: known by all after %s", f.seed, time.Since(begun))
+			if err := <-older; err != nil {
+				f.Error(err)
+			}
+			time.Sleep(5 * time.Second)
+			if m := find(all[9].Members(), all[0].Boot()); m.Reason != reason {
+				f.Errorf("seed %d: the older came back: %v", f.seed, m)
+			}
+		}
 	})
 }

@@ -207,7 +207,7 @@ func (c *Cluster) Facts() map[string]map[string]string {
 }
 
 // Announce tells all members what this replica is: serving, draining or unfit; the layout of its ring, at most 64
-// bytes; a reason for people, shortened to 120 bytes; and facts, at most 8, with 160 bytes for all (keys, values and
+// bytes; a reason for people, shortened to 128 bytes; and facts, at most 8, with 152 bytes for all (keys, values and
 // 4 bytes for each). It replaces all that was announced before, takes effect in this replica's own view at once,
 // and waits until gossip has sent it to some members, until ctx ends or for 0.7 s. It may still not have reached all
 // when it returns, and goes on spreading when ctx has ended.
@@ -248,36 +248,61 @@ func (c *Cluster) say(said meta, sent chan<- struct{}) error {
 	return nil
 }
 
-// announceLoop sends announcements one after the other, so that a later one never loses to an earlier; those that
-// pile up while one is sent go as the last of them. It ends with ctx, and wakes all that wait.
+// announceLoop sends announcements in their order; those that pile up go as the last of them. It ends with ctx, and wakes
+// all that wait.
 func (c *Cluster) announceLoop(ctx context.Context) {
+	defer func() { wake(c.take()) }()
 	for {
 		select {
 		case <-ctx.Done():
-			c.wake()
 			return
 		case <-c.view.tell:
 		}
-		c.mu.Lock()
-		now := c.waiters
-		c.waiters = nil
-		c.mu.Unlock()
-		// The only error is that sending takes longer than announceWait; memberlist goes on with it.
-		_ = c.gossip.UpdateNode(announceWait)
-		for _, w := range now {
-			w <- struct{}{}
+		now := c.take()
+		c.send(ctx)
+		wake(now)
+	}
+}
+
+// send returns when gossip has sent what we say of ourselves to some members. What is newer by then is sent at once, and
+// makes the older end; and once more by the next turn of the loop, for the two may have overtaken each other.
+func (c *Cluster) send(ctx context.Context) {
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_ = c.gossip.UpdateNode(announceWait) // the only error is that it takes longer; memberlist goes on with it
+	}()
+	newer := false
+	for {
+		select {
+		case <-sent:
+			if newer {
+				c.view.retell()
+			}
+			return
+		case <-c.view.tell:
+			newer = true
+			_ = c.gossip.UpdateNode(time.Nanosecond) // queues, and does not wait
+		case <-ctx.Done():
+			<-sent
+			return
 		}
 	}
 }
 
-// wake ends all waits.
-func (c *Cluster) wake() {
+// take returns who waits now, and forgets them.
+func (c *Cluster) take() []chan<- struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, w := range c.waiters {
+	now := c.waiters
+	c.waiters = nil
+	return now
+}
+
+func wake(waiters []chan<- struct{}) {
+	for _, w := range waiters {
 		w <- struct{}{}
 	}
-	c.waiters = nil
 }
 
 // Close leaves: it tells the others (draining, unless that was announced), leaves the gossip, closes all sockets and

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 
 	"github.com/belfry-go/belfry/membership"
 )
@@ -50,4 +51,18 @@ func ExampleNewStatic() {
 	owners, _ := membership.NewStatic("a").Watch()
 	fmt.Println(owners)
 	// Output: [a]
+}
+
+// A pod: reached at its own address, and found by a headless service's name. The key is a secret's file.
+func ExampleConfig_kubernetes() {
+	key := make([]byte, 32) // os.ReadFile("/etc/billing/gossip.key")
+	config := membership.Config{
+		Namespace: "billing",
+		Bind:      "0.0.0.0:7946",
+		Advertise: os.Getenv("POD_IP"),
+		Seeds:     []string{"billing-gossip:7946"},
+		Secrets:   [][]byte{key}, // the file's 32 bytes
+	}
+	fmt.Println(config.Seeds)
+	// Output: [billing-gossip:7946]
 }

@@ -15,9 +15,9 @@ import (
 )
 
 // meta is what a member says of itself in gossip. memberlist panics on more than 512 bytes, so every part is
-// bounded; with all of them at their bounds the encoding takes 506 bytes:
+// bounded; with all of them at their bounds the encoding takes 507 bytes:
 //
-//	format 1 · name 2+64 · boot 2+8 · born 2+8 · state 2+1 · reason 2+120 · layout 2+64 · version 2+32 · facts 160 ·
+//	format 1 · name 2+64 · boot 2+8 · born 2+8 · state 2+1 · reason 3+128 · layout 2+64 · version 2+32 · facts 152 ·
 //	zone 2+32
 //
 // On the wire: the format's number, then fields of tag, length and bytes. A reader skips tags that it does not
@@ -38,11 +38,11 @@ type meta struct {
 const (
 	metaFormat = 1
 
-	maxReason = 120
+	maxReason = 128
 	maxLayout = 64
 	maxFacts  = 8
 	// maxFactBytes bounds all facts as encoded: 3 or 4 bytes more than key and value for each.
-	maxFactBytes = 160
+	maxFactBytes = 152
 )
 
 const (

@@ -39,7 +39,7 @@ func TestMetaFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := m.encode()
-	if len(b) != 506 || len(b) > memberlist.MetaMaxSize {
+	if len(b) != 507 || len(b) > memberlist.MetaMaxSize {
 		t.Errorf("%d bytes", len(b))
 	}
 	got, err := decodeMeta(b)

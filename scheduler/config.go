@@ -25,7 +25,9 @@ type Members interface {
 	Watch() (owners []string, changed <-chan struct{})
 
 	// Announce tells the others this replica's state (serving, draining or
-	// unfit), its ring layout, a reason for people, and facts for the others' schedulers.
+	// unfit), its ring layout, a reason for people, and facts for the others: under "store" the identity of the store
+	// that it works with, from when it knows one. Each announcement replaces the one before; they are
+	// made one at a time, and ctx ends as soon as a newer one is there, to which Announce then makes room.
 	Announce(ctx context.Context, state, layout, reason string, facts map[string]string) error
 
 	// Facts returns what the others announced, by member name.
@@ -36,8 +38,21 @@ type Members interface {
 // a member, a session and a log line tell of one process.
 type Booted interface{ Boot() string }
 
-// Explained is a further power of Members: why this replica owns nothing.
+// Explained is a further power of Members: why this replica owns nothing. Reason is asked by Ready, and never blocks.
 type Explained interface{ Reason() string }
+
+// Hinter is a further power of Members: to tell one member to sweep now, since something lies there for it. A replica
+// that stops hints those who own now what was its own, so that they take up at once what it gave back, and not at
+// their next sweep. A hint may be lost, late, doubled or a lie; it only makes a sweep come sooner, and more than ten
+// a second have no effect.
+type Hinter interface {
+	// Hint tells a member by its name, and waits until that is sent or ctx ends. Several may be under way at once.
+	Hint(ctx context.Context, member string) error
+
+	// Hints has a token when this replica was hinted. It has room for one, so that those which nobody took yet
+	// are one, and is never closed. One Scheduler takes them.
+	Hints() <-chan struct{}
+}
 
 // Middleware wraps every handler, the first one outermost.
 type Middleware = func(jobs.Handler) jobs.Handler

@@ -10,6 +10,9 @@
 // occurrence, also in a partition; no silent loss, since every due ends in a
 // recorded outcome; and that a holder which was overtaken cannot write history.
 //
+// A replica that stops gives back what it cannot finish. Others find that by their sweep; where
+// Members is also a [Hinter] they are told, and take it up at once. Nothing depends on that.
+//
 // A replica is New, Add, Run:
 //
 //	s, err := scheduler.New(scheduler.Config{Namespace: "billing", Members: cluster, Store: store})

@@ -8,7 +8,7 @@ import (
 
 // mailbox brings events to the loop. Posting never blocks; what piled up is
 // taken at once, and so becomes one step and few batches. It is bounded by what the core has
-// under way: each call, handler and pull posts once.
+// under way: each call, handler and pull posts once; and hints are read no faster than one each HintEvery.
 type mailbox struct {
 	mu     sync.Mutex
 	events []core.Event

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -56,52 +57,93 @@ const (
 	announcePause  = time.Second
 )
 
-// announce tells the others the newest state, until it is told.
+// announce tells the others each state, until the last is told.
 func (r *runner) announce() {
 	defer close(r.told)
-	var a core.Announce
-	var retry <-chan time.Time
+	a, more := <-r.states
+	for more {
+		a, more = r.announceOne(a)
+	}
+}
+
+// announceOne tells the others one state until they know it, and returns the next one. As soon as that is there, nobody
+// waits for this one any more: neither for gossip to have spread it, nor to try it again. But the last one is waited
+// for: then there is no next one, and more is false.
+func (r *runner) announceOne(a core.Announce) (next core.Announce, more bool) {
 	for {
-		select {
-		case next, more := <-r.states:
-			if !more {
-				return
-			}
-			a = next
-		case <-retry:
-		}
 		ctx, cancel := context.WithTimeout(r.base, announceWithin)
-		err := r.cfg.Members.Announce(ctx, a.State, r.s.layout, a.Reason, nil)
+		done := make(chan error, 1)
+		go func() { done <- r.cfg.Members.Announce(ctx, a.State, r.s.layout, a.Reason, facts(a)) }()
+		var err error
+		over := false
+		select {
+		case err = <-done:
+		case next, more = <-r.states:
+			if over = true; more {
+				cancel()
+			}
+			err = <-done
+		}
 		cancel()
-		retry = nil
+		if err != nil && !more {
+			r.log.Warn("announcing failed; it is tried again unless the replica has stopped", "state", a.State, "err", err)
+		}
+		if over {
+			return next, more
+		}
+		var again <-chan time.Time
 		if err != nil {
-			r.log.Warn("announcing failed; it is tried again", "state", a.State, "err", err)
-			retry = time.After(announcePause)
+			again = time.After(announcePause)
+		}
+		select {
+		case next, more = <-r.states:
+			return next, more
+		case <-again:
 		}
 	}
 }
+
+// storeFact is the name under which the members learn which store a replica works with, so that they can tell one
+// that was given another one than the rest. maxFact bounds its value: all facts of a member have
+// to fit into 152 bytes.
+const (
+	storeFact = "store"
+	maxFact   = 64
+)
+
+func facts(a core.Announce) map[string]string {
+	switch id := a.Store; {
+	case id == "":
+		return nil
+	case len(id) > maxFact:
+		return map[string]string{storeFact: fmt.Sprintf("%x", sha256.Sum256([]byte(id)))}
+	default:
+		return map[string]string{storeFact: id}
+	}
+}
+
+// errOverruled is what Ready says, with the members' reason as of then, where this replica would serve and they do not let it.
+var errOverruled = errors.New("scheduler: not ready: the members do not count this replica as an owner")
 
 // report keeps what Ready says.
 func (r *runner) report() {
 	var err error
 	switch {
 	case r.state.State == "":
-		err = errors.New("scheduler: not ready: joining: no session in the store yet")
-	case r.state.State != core.Serving && r.state.Reason != "":
-		err = fmt.Errorf("scheduler: not ready: %s: %s", r.state.State, r.state.Reason)
+		err = errors.New("scheduler: not ready: joining: waiting for the store to open a session and to take this replica's jobs")
 	case r.state.State != core.Serving:
-		err = fmt.Errorf("scheduler: not ready: %s", r.state.State)
+		err = fmt.Errorf("scheduler: not ready: %s: %s", r.state.State, r.state.Reason)
 	case !r.session:
 		err = errors.New("scheduler: not ready: the session was lost; a new one is being opened")
 	case !r.inRing:
-		err = fmt.Errorf("scheduler: not ready: the members do not count this replica as an owner%s", r.why())
+		err = errOverruled
 	}
 	r.s.setReady(err)
 }
 
 // why asks the members, where they can tell.
-func (r *runner) why() string {
-	if m, ok := r.cfg.Members.(Explained); ok && m.Reason() != "" {
+func (s *Scheduler) why() string {
+	if m, ok := s.cfg.Members.(Explained); ok && m.Reason() != "" {
 		return ": " + m.Reason()
 	}
 	return ""

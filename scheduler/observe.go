@@ -126,11 +126,12 @@ func (r *runner) observe(a core.Action) {
 		notify(o, func(h Hooks) func(context.Context, jobs.Occurrence) { return h.Stuck }, a.Occurrence)
 	case core.Renewed:
 		if a.Opened {
-			r.session = true
-			r.report()
 			r.log.Info("session opened", "session", a.Session, "offset", a.Offset)
 		}
 		notify(o, func(h Hooks) func(context.Context, Renewed) { return h.Renewed }, Renewed{Session: a.Session, Offset: a.Offset})
+	case core.Declared:
+		r.session = true
+		r.report()
 	case core.Lost:
 		r.session = false
 		r.report()

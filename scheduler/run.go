@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -28,7 +29,7 @@ type runner struct {
 
 	ours     sync.WaitGroup // calls, ring, pulls
 	told     chan struct{}  // closed when the last announcement was told, or given up
-	users    sync.WaitGroup // handlers and key sources, which may not come back
+	users    sync.WaitGroup // handlers, key sources and hints, which may not come back
 	cancels  map[int64]context.CancelCauseFunc
 	streams  map[int64]*stream
 	states   chan core.Announce // the latest announcement; has room for one, closed after the loop
@@ -37,7 +38,7 @@ type runner struct {
 	stopped *core.Stopped
 	failed  error
 	state   core.Announce
-	session bool // one is open, or there is no store
+	session bool // one has our jobs, or there is no store
 	inRing  bool
 }
 
@@ -69,6 +70,9 @@ func (r *runner) run(ctx context.Context) error {
 	r.start = time.Now()
 	r.observer = newObserver(r.base, r.cfg.Hooks, r.log)
 	r.ours.Go(r.watchRing)
+	if m, ok := r.cfg.Members.(Hinter); ok {
+		r.ours.Go(func() { r.hearHints(m.Hints()) })
+	}
 	go r.announce()
 	r.loop(ctx)
 	r.finishUsers()
@@ -89,8 +93,9 @@ func (r *runner) loop(ctx context.Context) {
 		select {
 		case <-done:
 			done = nil
-			r.log.Info("draining", "within", r.cfg.Drain)
-			r.mail.post(core.Stop{})
+			why := whyEnded(ctx)
+			r.log.Info("draining", "within", r.cfg.Drain, "why", why)
+			r.mail.post(core.Stop{Why: why})
 		case <-r.mail.notify:
 		case <-timer.C:
 		}
@@ -101,6 +106,17 @@ func (r *runner) loop(ctx context.Context) {
 		}
 		timer.Reset(r.core.Wake() - r.now().Mono)
 	}
+}
+
+// whyEnded says why Run is to end, for those who see this replica drain: the context's cause if it has one, such as a signal.
+func whyEnded(ctx context.Context) string {
+	if cause := context.Cause(ctx); cause != ctx.Err() {
+		return cause.Error()
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "the deadline of the program's context passed"
+	}
+	return "the program's context ended"
 }
 
 func (r *runner) now() core.Instant {
@@ -144,10 +160,14 @@ func (r *runner) perform(a core.Action) {
 	case core.CloseStream:
 		r.closeStream(a.Stream)
 	case core.Announce:
-		r.logState(r.state.State, a)
+		if r.failed == nil { // else Run returns why
+			r.logState(r.state.State, a)
+		}
 		r.state = a
 		r.report()
 		r.tell(a)
+	case core.Hint:
+		r.hint(a)
 	case core.Failed:
 		r.failed = a.Err
 	case core.Stopped:
@@ -167,7 +187,7 @@ func (r *runner) call(c *core.Call) {
 	r.mail.post(reply)
 }
 
-// finishUsers gives key sources that were just told to end a moment to do so. A
+// finishUsers gives key sources that were just told to end a moment to do so, and the last hints to be sent. A
 // handler that was cut off is not waited for.
 func (r *runner) finishUsers() {
 	for id := range r.streams {
@@ -184,7 +204,7 @@ func (r *runner) finishUsers() {
 	select {
 	case <-done:
 	case <-time.After(time.Second):
-		r.log.Warn("a handler or a KeySource did not return when its context ended; it is left behind")
+		r.log.Warn("a handler, a KeySource or a hint did not return when its context ended; it is left behind")
 	}
 }
 

@@ -135,11 +135,16 @@ func (s *Scheduler) jobsLocked() core.JobsChanged {
 }
 
 // Ready is nil while this replica takes its share: its session is open, the
-// store answers, and it owns keys. Else the error says why not. It never blocks; use it for a readiness probe.
+// store answers, and it owns keys. Else the error says why not: the state that was announced with its reason, or what
+// the members say where they overrule it. It never blocks; use it for a readiness probe.
 func (s *Scheduler) Ready() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ready
+	err := s.ready
+	s.mu.Unlock()
+	if err == errOverruled { // by what the members say now: their reason changes while their owners do not
+		return fmt.Errorf("%w%s", err, s.why())
+	}
+	return err
 }
 
 func (s *Scheduler) setReady(err error) {

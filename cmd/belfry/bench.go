@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,13 +18,35 @@ func benchCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(latencyCommand(), idleCommand(), childCommand("replica NAME", 1, bench.Replica), childCommand("idler NAME", 1, bench.Idler))
+	cmd.AddCommand(latencyCommand(), idleCommand(), gossipCommand(), childCommand("replica NAME", 1, bench.Replica),
+		childCommand("idler NAME", 1, bench.Idler), childCommand("member NAME", 1, bench.Member))
+	return cmd
+}
+
+// report is what a measurement ends with: JSON for programs, Print for people.
+type report interface{ Print(io.Writer) }
+
+// measureCommand is a command that measures and prints a report, and tells log meanwhile how far it is.
+func measureCommand[R report](cmd *cobra.Command, measure func(ctx context.Context, log io.Writer) (R, error)) *cobra.Command {
+	var asJSON bool
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as one JSON object")
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		r, err := measure(cmd.Context(), cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+		}
+		r.Print(cmd.OutOrStdout())
+		return nil
+	}
 	return cmd
 }
 
 func latencyCommand() *cobra.Command {
 	var o bench.Options
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "latency",
 		Short: "Measure how late runs start, and how soon others take over",
@@ -29,29 +54,15 @@ func latencyCommand() *cobra.Command {
 late a job due each second starts; and, after its owner was killed or stopped,
 how soon another replica runs what is due. It takes some three minutes and prints
 what it saw; nothing is asserted.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := bench.Latency(cmd.Context(), o, cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
-			}
-			r.Print(cmd.OutOrStdout())
-			return nil
-		},
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.Seconds, "seconds", 60, "how long to measure lateness")
 	f.IntVar(&o.Rounds, "rounds", 5, "how often to kill or stop an owner, in each way")
-	f.BoolVar(&asJSON, "json", false, "print the result as one JSON object")
-	return cmd
+	return measureCommand(cmd, func(ctx context.Context, log io.Writer) (bench.Report, error) { return bench.Latency(ctx, o, log) })
 }
 
 func idleCommand() *cobra.Command {
 	var o bench.IdleOptions
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "idle",
 		Short: "Measure what replicas cost that have nothing to do",
@@ -59,21 +70,26 @@ func idleCommand() *cobra.Command {
 that are due hourly and not meanwhile, and measure each one's processor time and
 calls of the store: with 10,000 keys a job, with 10, and with 65,536 partitions.
 It takes some two minutes and prints what it saw; nothing is asserted.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := bench.Idle(cmd.Context(), o, cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
-			}
-			r.Print(cmd.OutOrStdout())
-			return nil
-		},
+	}
+	cmd.Flags().IntVar(&o.Seconds, "seconds", 30, "how long to measure each load")
+	return measureCommand(cmd, func(ctx context.Context, log io.Writer) (bench.IdleReport, error) { return bench.Idle(ctx, o, log) })
+}
+
+func gossipCommand() *cobra.Command {
+	var o bench.GossipOptions
+	cmd := &cobra.Command{
+		Use:   "gossip",
+		Short: "Measure how soon members see each other come and go",
+		Long: `Run members of a gossip cluster as processes of their own, on loopback with a key,
+without a store and jobs, and measure: how soon all see all at the start; what
+idling costs, and whether anybody is lost meanwhile; and how soon all others see
+that a member is unfit, drains, closes, is killed, or joins in its place. With
+the defaults it takes two minutes and prints what it saw; nothing is asserted.`,
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.Seconds, "seconds", 30, "how long to measure each load")
-	f.BoolVar(&asJSON, "json", false, "print the result as one JSON object")
-	return cmd
+	f.IntVar(&o.Members, "members", 5, "how many members")
+	f.StringVar(&o.Profile, "profile", "fast", "gossip profile: fast, lan or wan")
+	f.IntVar(&o.Kills, "kills", 10, "how often to kill a member, and to have one close, drain and be unfit")
+	f.DurationVar(&o.Idle, "idle", 30*time.Second, "how long to measure idling")
+	return measureCommand(cmd, func(ctx context.Context, log io.Writer) (bench.GossipReport, error) { return bench.Gossip(ctx, o, log) })
 }

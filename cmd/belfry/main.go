@@ -3,6 +3,7 @@
 //	belfry demo             three replicas renew subscriptions once each, and one is killed
 //	belfry bench latency    how late runs start, and how soon others take over
 //	belfry bench idle       what replicas cost that have nothing to do
+//	belfry bench gossip     how soon members see each other come and go
 //	belfry ring owner       who owns a key
 //	belfry ring slot        the slot of a key
 //	belfry ring plan        what moves when members change

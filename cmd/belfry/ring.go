@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-go/belfry/jobs"
 	"github.com/belfry-go/belfry/ring"
 )
+
+// maxRanks bounds a line of output. Hedging asks the first few.
+const maxRanks = 16
 
 func ringCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -47,8 +51,8 @@ func ownerCommand() *cobra.Command {
 	}
 	layout := layoutFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if ranks < 1 {
-			return fmt.Errorf("ring: --ranks %d: give 1 or more", ranks)
+		if ranks < 1 || ranks > maxRanks {
+			return fmt.Errorf("ring: --ranks %d: give 1 to %d", ranks, maxRanks)
 		}
 		r, err := build("members", members, layout)
 		if err != nil {
@@ -58,8 +62,8 @@ func ownerCommand() *cobra.Command {
 			fmt.Fprintf(w, "%s\t%d\t%s\n", key, r.Partition(key), strings.Join(r.Owners(key, ranks), "\t"))
 		})
 	}
-	cmd.Flags().StringSliceVar(&members, "members", nil, "the members' names, in any order")
-	cmd.Flags().IntVar(&ranks, "ranks", 1, "how many owners to print: the first, and its successors")
+	cmd.Flags().StringArrayVar(&members, "members", nil, "the members' `names`, in any order, with commas between")
+	cmd.Flags().IntVar(&ranks, "ranks", 1, fmt.Sprintf("how many owners to print, at most %d: the first, and its successors", maxRanks))
 	return cmd
 }
 
@@ -100,8 +104,8 @@ func planCommand() *cobra.Command {
 		printPlan(cmd.OutOrStdout(), ring.Plan(before, after), after.Partitions(), each)
 		return nil
 	}
-	cmd.Flags().StringSliceVar(&from, "from", nil, "the members' names before")
-	cmd.Flags().StringSliceVar(&to, "to", nil, "the members' names after")
+	cmd.Flags().StringArrayVar(&from, "from", nil, "the members' `names` before, with commas between")
+	cmd.Flags().StringArrayVar(&to, "to", nil, "the members' `names` after, with commas between")
 	cmd.Flags().BoolVar(&each, "each", false, "print every partition that moves")
 	return cmd
 }
@@ -129,15 +133,47 @@ func printPlan(w io.Writer, moves []ring.Move, partitions int, each bool) {
 	fmt.Fprintf(w, "%d of %d partitions move (%.1f %%)\n", len(moves), partitions, 100*float64(len(moves))/float64(partitions))
 }
 
-func build(flag string, names []string, o *ring.Options) (*ring.Ring, error) {
-	if len(names) == 0 {
+// build makes the ring of the names in a flag's values. It refuses what is most likely a slip, such as a space, since
+// it would give the ring of another cluster; names that no member can have are package ring's to refuse.
+func build(flag string, values []string, o *ring.Options) (*ring.Ring, error) {
+	list := strings.Join(values, ",")
+	if list == "" {
 		return nil, fmt.Errorf("ring: --%s is empty; give the members' names, such as --%s a,b,c", flag, flag)
+	}
+	names := strings.Split(list, ",")
+	seen := map[string]bool{}
+	for i, name := range names {
+		bad := ""
+		switch {
+		case name == "":
+			bad = "is empty; take out a comma"
+		case strings.ContainsFunc(name, odd):
+			bad = "has a space, a quote or what cannot be printed; write names alone, with commas between"
+		case seen[name]:
+			bad = "is listed twice; list each once"
+		}
+		if bad != "" {
+			return nil, fmt.Errorf("ring: --%s: name %d, %s, %s", flag, i+1, quote(name), bad)
+		}
+		seen[name] = true
 	}
 	r, err := ring.New(names, o)
 	if err != nil {
 		return nil, fmt.Errorf("ring: --%s: %w", flag, err)
 	}
 	return r, nil
+}
+
+// odd reports whether a name is unlikely to have r.
+func odd(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(` "'`, r) }
+
+// quote quotes a name for an error, cut so that it stays one line on a screen.
+func quote(name string) string {
+	const cut = 40
+	if len(name) > cut {
+		return fmt.Sprintf("%q…", name[:cut])
+	}
+	return fmt.Sprintf("%q", name)
 }
 
 // eachKey prints a line for each argument, or for each line of standard input where there are none.
@@ -160,7 +196,9 @@ func eachKey(cmd *cobra.Command, args []string, line func(w io.Writer, key strin
 		}
 		line(w, in.Text())
 	}
-	if err := in.Err(); err != nil {
+	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("ring: standard input has a line of more than %d bytes; give one key a line, of 1 to 255 bytes", bufio.MaxScanTokenSize)
+	} else if err != nil {
 		return fmt.Errorf("ring: standard input: %w", err)
 	}
 	return nil

@@ -69,8 +69,13 @@ type Pull struct {
 // CloseStream ends a stream; nothing of it is awaited any more.
 type CloseStream struct{ Stream int64 }
 
-// Announce tells the other replicas this one's state.
-type Announce struct{ State, Reason string }
+// Announce tells the other replicas this one's state. Reason is for people: why it is so, and what to do; empty while
+// serving. Store is the identity of the store that this replica holds to be the right one; empty while it knows of none.
+type Announce struct{ State, Reason, Store string }
+
+// Hint tells members that something lies there for them, so that they sweep at
+// once and not at their next sweep. It may be lost, late or doubled.
+type Hint struct{ Members []string }
 
 // Failed ends the replica for good, with what the user has to mend.
 type Failed struct{ Err error }
@@ -125,6 +130,9 @@ type (
 		Offset  time.Duration // the store's clock minus Wall
 	}
 
+	// Declared is a session that has taken our jobs: from now on they run.
+	Declared struct{ Session int64 }
+
 	// Lost is a session given up, and why.
 	Lost struct {
 		Session int64
@@ -149,6 +157,7 @@ func (OpenStream) action()  {}
 func (Pull) action()        {}
 func (CloseStream) action() {}
 func (Announce) action()    {}
+func (Hint) action()        {}
 func (Failed) action()      {}
 func (Stopped) action()     {}
 func (Finished) action()    {}
@@ -158,6 +167,7 @@ func (TakenUp) action()     {}
 func (Hedged) action()      {}
 func (Stuck) action()       {}
 func (Renewed) action()     {}
+func (Declared) action()    {}
 func (Lost) action()        {}
 func (SteppedBack) action() {}
 func (Problem) action()     {}

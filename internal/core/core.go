@@ -1,8 +1,6 @@
 package core
 
 import (
-	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -59,6 +57,7 @@ type Core struct {
 	opening bool
 	store   string // the identity of the store that we began with
 	foreign string // why the store that answers now is another one; empty: it is not
+	refused string // why the store will never take us; empty: it may
 	clock   clock
 	health  health
 	said    Announce // last
@@ -67,6 +66,7 @@ type Core struct {
 
 	workers  workers
 	sweeper  sweeper
+	hints    hinter
 	passes   []*pass // by due, then start
 	setbacks map[dueKey]setback
 	closing  map[dueKey]bool
@@ -74,6 +74,7 @@ type Core struct {
 	local    []localRun          // efficiency runs that wait for a worker
 
 	draining bool
+	stopping string // why
 	leaving  bool
 	stopped  bool
 }
@@ -89,6 +90,7 @@ func New(c Config) *Core {
 		known: map[int64]time.Duration{}, localKeys: map[localKey]bool{},
 	}
 	core.sweeper.taking = map[idempotency.ID]bool{}
+	core.hints.to = map[string]bool{}
 	core.makeLanes()
 	return core
 }
@@ -113,6 +115,7 @@ func (c *Core) Step(now Instant, events ...Event) []Action {
 	c.claims.flush(c)
 	c.saves.flush(c)
 	c.finishes.flush(c)
+	c.flushHints()
 	out := c.out
 	c.out = nil
 	return out
@@ -136,6 +139,12 @@ func (c *Core) Wake() time.Duration {
 	if c.ready() && !c.sweeper.asking {
 		at = min(at, c.sweeper.next)
 	}
+	if c.ready() && c.sweeper.hinted {
+		at = min(at, c.sweeper.hintEnd)
+	}
+	if len(c.hints.to) > 0 {
+		at = min(at, c.hints.next)
+	}
 	return max(at, c.now.Mono)
 }
 
@@ -154,14 +163,16 @@ func (c *Core) handle(e Event) {
 	case RingChanged:
 		c.setRing(e.Ring)
 	case Replied:
-		c.hear(e.err)
+		c.hear(e.Call, e.err)
 		e.Call.then(e.value, e.err)
 	case Ended:
 		c.ended(e)
 	case Streamed:
 		c.streamed(e)
+	case Hinted:
+		c.sweeper.hinted = true
 	case Stop:
-		c.drain()
+		c.drain(e.Why)
 	}
 }
 
@@ -198,6 +209,9 @@ func (c *Core) setRing(r *ring.Ring) {
 			}
 		}
 	}
+	if len(c.ranks) > 0 && !empty(c.ranks[0]) {
+		c.hints.lately = r
+	}
 	c.sweepSoon(0) // what we gained may lie open
 	c.announce()
 }
@@ -215,59 +229,3 @@ func (c *Core) rank(partition int) int {
 func (c *Core) partition(key string) int { return ring.Slot(key) % c.cfg.Partitions }
 
 func has(bits []byte, p int) bool { return bits[p/8]>>(p%8)&1 == 1 }
-
-// The states that a replica announces.
-const (
-	Serving  = "serving"
-	Draining = "draining"
-	Unfit    = "unfit"
-)
-
-// announce tells the others our state where it changed. Before the first
-// session is declared there is nothing to tell: we own nothing yet.
-func (c *Core) announce() {
-	state, reason := Serving, ""
-	switch {
-	case c.draining:
-		state = Draining
-	case c.foreign != "":
-		state, reason = Unfit, c.foreign
-	case c.health.unfit != "":
-		state, reason = Unfit, c.health.unfit
-	case c.cfg.Store && c.said.State == "" && (c.session == nil || !c.session.declared):
-		return
-	}
-	if say := (Announce{State: state, Reason: reason}); say != c.said {
-		c.said = say
-		c.emit(say)
-	}
-}
-
-// enough is how many calls of the store in a row must fail, or succeed, for a
-// replica to count as unfit, or fit again.
-const enough = 3
-
-type health struct {
-	bad, good int
-	unfit     string // reason
-}
-
-// hear counts how the store answers. A dead session is an answer.
-func (c *Core) hear(err error) {
-	h := &c.health
-	switch {
-	case errors.Is(err, context.Canceled): // we gave up, the store is not to blame
-	case err == nil || errors.Is(err, idempotency.ErrSessionDead):
-		h.bad, h.good = 0, h.good+1
-		if h.unfit != "" && h.good >= enough {
-			h.unfit = ""
-			c.announce()
-		}
-	default:
-		h.bad, h.good = h.bad+1, 0
-		if h.bad >= enough && h.unfit == "" {
-			h.unfit = "the store fails: " + err.Error()
-			c.announce()
-		}
-	}
-}

@@ -109,7 +109,9 @@ func (w *tower) until(end time.Duration) {
 	for w.now < end {
 		next := min(end, w.now+50*time.Millisecond)
 		for _, c := range w.cores {
-			next = min(next, max(c.Wake(), w.now+time.Microsecond))
+			if !c.stopped { // nobody asks it when to wake it any more
+				next = min(next, max(c.Wake(), w.now+time.Microsecond))
+			}
 		}
 		w.now = next
 		for i := range w.cores {

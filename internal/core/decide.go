@@ -81,6 +81,9 @@ func (c *Core) decided(j *job, d idempotency.Decision, a idempotency.Decided, he
 	c.beginDecided(j, a.Runs, hedged)
 	if j.keyed() && len(d.Run) > 0 {
 		c.sweepSoon(0)
+		if c.draining { // the others looked when they saw us leave, and it was not there yet
+			c.hintHeirs()
+		}
 	}
 }
 

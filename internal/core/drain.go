@@ -4,11 +4,12 @@ import "github.com/belfry-go/belfry/jobs"
 
 // drain begins to leave: announce it first, so that others take what is due
 // next; claim nothing more; let what runs finish.
-func (c *Core) drain() {
+func (c *Core) drain(why string) {
 	if c.draining {
 		return
 	}
-	c.draining = true
+	const head = "stopping: "
+	c.draining, c.stopping = true, head+shorten(why, maxReason-len(head))
 	c.announce()
 	c.dropPasses()
 	c.decides.drop()
@@ -55,5 +56,6 @@ func (c *Core) leave() {
 
 func (c *Core) stop(cut []string) {
 	c.stopped = true
+	c.lastHints()
 	c.emit(Stopped{Cut: cut})
 }

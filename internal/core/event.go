@@ -59,12 +59,18 @@ type Streamed struct {
 	Err    error
 }
 
-// Stop tells the replica to drain. It may be told again; that changes nothing.
-type Stop struct{}
+// Hinted tells that another replica says: something lies here for you. It may come at any time and as
+// often as it likes; all it does is to make the next sweep come sooner.
+type Hinted struct{}
+
+// Stop tells the replica to drain, and why: the rest of a sentence that begins with "stopping:". It may be told
+// again; that changes nothing.
+type Stop struct{ Why string }
 
 func (JobsChanged) event() {}
 func (RingChanged) event() {}
 func (Replied) event()     {}
 func (Ended) event()       {}
 func (Streamed) event()    {}
+func (Hinted) event()      {}
 func (Stop) event()        {}

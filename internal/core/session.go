@@ -42,8 +42,7 @@ func (c *Core) openSession() {
 		func(o opened, err error) {
 			switch {
 			case errors.Is(err, idempotency.ErrRefused):
-				c.stopped = true
-				c.emit(Failed{Err: err})
+				c.refuse(err)
 			case err != nil:
 				c.openAgain(c.cfg.callTimeout() / 2)
 			default:
@@ -83,12 +82,6 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 	c.every(c.cfg.Lease/2, func() bool { return c.listMine(mine) })
 	c.every(c.cfg.Grace/2, func() bool { return c.touchPasses(mine) })
 	c.every(pruneEvery, func() bool { return c.prune(mine) })
-}
-
-// replaced notes that another store answers than the one that we began with.
-func (c *Core) replaced(by string) {
-	c.foreign = fmt.Sprintf("the store was replaced: it is %s, not %s; restart the fleet if that is meant", by, c.store)
-	c.announce()
 }
 
 func (c *Core) closeSession(s idempotency.Session, then func()) {
@@ -234,6 +227,7 @@ func (c *Core) declared(s *session, mine []*job, entries []idempotency.Entry) {
 			c.see(j, entries[i])
 		}
 	}
+	c.emit(Declared{Session: s.ID})
 	c.sweepSoon(0)
 	c.announce()
 }

@@ -17,6 +17,9 @@ type sweeper struct {
 	full    bool              // the last answer left something out
 	won     bool              // something of it was won
 	taking  map[idempotency.ID]bool
+
+	hinted  bool          // somebody says that there is something
+	hintEnd time.Duration // until when no further sweep is made for a hint
 }
 
 // sweepSoon makes the next sweep happen within d.
@@ -28,7 +31,11 @@ func (s *sweeper) offer(r idempotency.Run) { s.backlog = append(s.backlog, r) }
 // sweep asks the store what this replica may take, each Sweep and whenever something may be there.
 func (c *Core) sweep() {
 	w := &c.sweeper
-	if c.now.Mono < w.next || w.asking {
+	if w.hinted && c.now.Mono >= w.hintEnd {
+		w.hinted, w.hintEnd = false, c.now.Mono+HintEvery
+		c.sweepSoon(0)
+	}
+	if c.now.Mono < w.next || w.asking { // what was asked for meanwhile is asked after the answer
 		return
 	}
 	w.next = c.now.Mono + c.cfg.Sweep

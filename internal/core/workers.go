@@ -262,6 +262,9 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 			c.emit(Refused{Occurrence: h.occ, Cause: "fenced"})
 		} else {
 			c.observe(h, f, err)
+			if f.Reason == reasonReleased {
+				c.givenBack(h.occ.Key)
+			}
 		}
 		c.letGo(h)
 	}, nil)

@@ -183,6 +183,7 @@ func (p *plan) schedule() {
 			p.source.Remove(key)
 		}
 	})
+	do(Hint, 3, func() { any().Flood(w.between(time.Millisecond, 50*time.Millisecond), w.between(0, 3*time.Second)) })
 	do(Jam, 1, func() { p.jam = any().index })
 	do(Deploy, 1, p.deploy)
 	do(Lack, 1, p.lack)

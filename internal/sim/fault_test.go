@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -119,6 +121,42 @@ func TestHungOwner(t *testing.T) {
 	s.demand(1, hung.Name, "stuck")
 }
 
+// A replica that leaves gives a run back long after the others saw it leave. They are told, and have it at work at once,
+// not at their next sweep.
+func TestLeavingReplicaHints(t *testing.T) {
+	t.Parallel()
+	const leaves = 31 * time.Second // then all others look, and from then on once each second
+	timing := sim.Normal()
+	for ; timing.Drain < 26*time.Second; timing.Drain += 130 * ms {
+		s := newScene(t, sim.Config{Timing: timing, Replicas: 4})
+		owner, starts := s.Owner("plain"), []time.Duration(nil)
+		s.Add(sim.Job{Name: "plain", Plans: at(30 * time.Second), Timeout: time.Hour, Work: func(r *sim.Replica, _ jobs.Occurrence) sim.Work {
+			starts = append(starts, s.Now())
+			if r == owner {
+				return sim.Work{Takes: -1}
+			}
+			return sim.Work{Takes: ms}
+		}})
+		// Another run of the owner, which does not heed its end, keeps the session open meanwhile.
+		deaf := slices.IndexFunc(s.names(100), func(name string) bool { return s.Owner(name) == owner })
+		s.Add(sim.Job{Name: s.names(100)[deaf], Plans: at(30 * time.Second), Timeout: time.Hour, Work: func(r *sim.Replica, _ jobs.Occurrence) sim.Work {
+			if r == owner {
+				return sim.Work{Takes: -1, Deaf: true}
+			}
+			return sim.Work{Takes: ms}
+		}})
+		s.At(leaves, func() { owner.Drain(nil) })
+		s.settle(70*time.Second, 30*time.Second)
+		s.tally("plain", done(1))
+		if len(starts) != 2 || starts[1] < leaves+timing.Drain {
+			t.Fatalf("the run started at %v; want twice, and again after %v", starts, leaves+timing.Drain)
+		}
+		if lay := starts[1] - leaves - timing.Drain; lay > 120*ms {
+			t.Errorf("the run that was given back lay for %v", lay)
+		}
+	}
+}
+
 // The twin of the starved ones: an owner that is busy with slow handlers is left alone.
 func TestBusyOwnerIsNotHedged(t *testing.T) {
 	t.Parallel()
@@ -222,6 +260,14 @@ func TestPanics(t *testing.T) {
 	if n := s.Stats.Finished["panic"]; n != 3 {
 		t.Errorf("%d attempts ended in a panic, want 3", n)
 	}
+}
+
+// names are some for jobs.
+func (s *scene) names(n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprint("job-", i))
+	}
+	return list
 }
 
 // late demands that every first start of a job came in time.

@@ -66,6 +66,44 @@ func (r *Replica) learnAll() {
 	}
 }
 
+// hint tells others that something lies there for them, straight and only once. Who does not hear gossip does not hear
+// that either.
+func (r *Replica) hint(names []string) {
+	w := r.w
+	for _, o := range w.replicas {
+		if !slices.Contains(names, o.Name) {
+			continue
+		}
+		w.Stats.Hints++
+		deliver := func(d time.Duration) {
+			if o.up && o.stale <= w.now {
+				o.after(d, func() { o.tell(core.Hinted{}) })
+			}
+		}
+		switch {
+		case w.fault(Hint, .3): // lost
+		case w.fault(Hint, .3):
+			deliver(w.between(50*time.Millisecond, 5*time.Second))
+		default:
+			deliver(w.between(3*time.Millisecond, 20*time.Millisecond))
+			if w.fault(Hint, .3) {
+				deliver(w.between(3*time.Millisecond, time.Second))
+			}
+		}
+	}
+}
+
+// Flood sends the replica hints that mean nothing, one each gap, for a while.
+func (r *Replica) Flood(gap, d time.Duration) {
+	r.w.note(r.Name, "is flooded with hints for", d)
+	if !r.up {
+		return
+	}
+	for at := time.Duration(0); at < d; at += gap {
+		r.after(at, func() { r.tell(core.Hinted{}) })
+	}
+}
+
 // view is the sorted names of those that own: who serves, or, where nobody does, who is unfit.
 func (r *Replica) view() []string {
 	for _, state := range []string{core.Serving, core.Unfit} {

@@ -148,7 +148,7 @@ func (r *Replica) Drain(then func()) {
 		}
 	}
 	r.w.note(r.Name, "drains")
-	r.after(0, func() { r.tell(core.Stop{}) })
+	r.after(0, func() { r.tell(core.Stop{Why: "the scene says so"}) })
 }
 
 // tell brings an event to the process's loop; now and then the loop is busy, and
@@ -209,6 +209,9 @@ func (r *Replica) act(a core.Action) {
 	case core.Announce:
 		r.w.note(r.Name, "announces", a.State, a.Reason)
 		r.say(rumour{state: a.State})
+	case core.Hint:
+		r.w.note(r.Name, "hints", a.Members)
+		r.hint(a.Members)
 	case core.Failed:
 		r.w.fail("%s gives up: %w", r.Name, a.Err)
 	case core.Stopped:
@@ -251,6 +254,8 @@ func (r *Replica) observe(a core.Action) {
 		if a.Opened {
 			r.w.note(r.Name, "opened session", a.Session)
 		}
+	case core.Declared:
+		r.w.note(r.Name, "declared its jobs", a.Session)
 	case core.Problem:
 		s.Problems++
 		r.w.note(r.Name, "problem", a.Job, a.Due, a.Err.Error())

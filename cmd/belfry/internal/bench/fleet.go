@@ -11,7 +11,7 @@ import (
 	"github.com/belfry-go/belfry/cmd/belfry/internal/fleet"
 )
 
-// replicas is how many there are: the most that Brisk gives its shortest lease to.
+// replicas is how many there are on a store: the most that Brisk gives its shortest lease to.
 const replicas = 3
 
 // withFleet runs use on a fleet of its own, on a new file, whose processes are started with the arguments "bench",
@@ -34,8 +34,8 @@ func withFleet(ctx context.Context, s fleet.Spec, child string, use func(*fleet.
 
 // start starts the replicas, one after the other, and tells them the plan once all gossip.
 func start(ctx context.Context, f *fleet.Fleet, plan any) error {
-	for i := 1; i <= replicas; i++ {
-		if _, err := f.Start(fmt.Sprintf("replica-%d", i)); err != nil {
+	for i := range replicas {
+		if _, err := f.Start(nth("replica", i)); err != nil {
 			return err
 		}
 		if err := f.Await(ctx, ignore, f.Joined); err != nil {
@@ -45,16 +45,19 @@ func start(ctx context.Context, f *fleet.Fleet, plan any) error {
 	return f.Go(plan)
 }
 
+// nth is the name of the replica or member that is started as the i-th, from 0.
+func nth(what string, i int) string { return fmt.Sprintf("%s-%d", what, i+1) }
+
 // agree waits until all replicas live and see each other as owners.
 func agree(ctx context.Context, f *fleet.Fleet) error {
 	return f.Await(ctx, ignore, func() bool { return len(f.Agreed()) == replicas })
 }
 
-// wait lets d go by.
-func wait(ctx context.Context, f *fleet.Fleet, d time.Duration) error {
+// wait hands events to see while d goes by.
+func wait(ctx context.Context, f *fleet.Fleet, d time.Duration, see func(fleet.Event)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, d, errWaited)
 	defer cancel()
-	if err := f.Await(ctx, ignore, func() bool { return false }); err != errWaited {
+	if err := f.Await(ctx, see, func() bool { return false }); err != errWaited {
 		return err
 	}
 	return nil

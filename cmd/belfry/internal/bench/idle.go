@@ -21,10 +21,7 @@ type IdleOptions struct {
 }
 
 func (o IdleOptions) validate() error {
-	if o.Seconds < 1 || o.Seconds > 1200 {
-		return fmt.Errorf("bench: --seconds %d: give 1 to 1200", o.Seconds)
-	}
-	return nil
+	return between("seconds", o.Seconds, 1, 1200)
 }
 
 const idleJobs = 100 // each due hourly
@@ -60,16 +57,16 @@ func Idle(ctx context.Context, o IdleOptions, log io.Writer) (IdleReport, error)
 func (i idle) run(ctx context.Context) (IdleReport, error) {
 	r := IdleReport{Replicas: replicas, Jobs: idleJobs, Store: "sqlite", Profile: "fast", Seconds: i.measure.Seconds(),
 		LeaseMS: millis(i.timing.Lease), GraceMS: millis(i.timing.Grace), SweepMS: millis(i.timing.Sweep)}
-	noise := listen()
-	var err error
-	for _, l := range i.loads {
-		var rows []IdleRow
-		if rows, err = i.under(ctx, l); err != nil {
-			break
+	err := withNoise(&r.Timer, func() error {
+		for _, l := range i.loads {
+			rows, err := i.under(ctx, l)
+			if err != nil {
+				return err
+			}
+			r.Rows = append(r.Rows, rows...)
 		}
-		r.Rows = append(r.Rows, rows...)
-	}
-	r.Timer = summarise(noise())
+		return nil
+	})
 	return r, err
 }
 
@@ -84,7 +81,7 @@ func (i idle) under(ctx context.Context, l load) (rows []IdleRow, err error) {
 		if err := agree(ctx, f); err != nil {
 			return err
 		}
-		if err := wait(ctx, f, i.settle); err != nil {
+		if err := wait(ctx, f, i.settle, ignore); err != nil {
 			return err
 		}
 		rows, err = i.watch(ctx, f, l)
@@ -118,15 +115,28 @@ func (i idle) watch(ctx context.Context, f *fleet.Fleet, l load) ([]IdleRow, err
 	var rows []IdleRow
 	for name, e := range last {
 		b := first[name]
-		if e.CPU == 0 {
-			return nil, fmt.Errorf("bench: replica %q: this system does not tell what CPU time a process has used", name)
+		cpu, err := cores(b, e)
+		if err != nil {
+			return nil, err
 		}
-		seconds := e.At.Sub(b.At).Seconds()
 		rows = append(rows, IdleRow{Keys: l.keys, Partitions: l.partitions, Replica: name,
-			CPU: thousandths(100 * (e.CPU - b.CPU).Seconds() / seconds), Calls: thousandths(float64(e.Calls-b.Calls) / seconds)})
+			CPU: thousandths(100 * cpu), Calls: perSecond(b, e, float64(e.Calls-b.Calls))})
 	}
 	slices.SortFunc(rows, func(a, b IdleRow) int { return strings.Compare(a.Replica, b.Replica) })
 	return rows, nil
+}
+
+// cores is how much of a core a process used between two reports.
+func cores(from, to fleet.Event) (float64, error) {
+	if to.CPU == 0 {
+		return 0, fmt.Errorf("bench: process %q: this system does not tell what CPU time a process has used", to.Replica)
+	}
+	return (to.CPU - from.CPU).Seconds() / to.At.Sub(from.At).Seconds(), nil
+}
+
+// perSecond spreads n over the time between two reports.
+func perSecond(from, to fleet.Event, n float64) float64 {
+	return thousandths(n / to.At.Sub(from.At).Seconds())
 }
 
 // thousandths leaves out the digits that say nothing.

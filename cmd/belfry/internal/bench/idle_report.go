@@ -37,5 +37,5 @@ func (r IdleReport) Print(w io.Writer) {
 	for _, l := range r.Rows {
 		fmt.Fprintf(w, "%10d %11d   %-10s %15.2f %14.2f\n", l.Keys, l.Partitions, l.Replica, l.CPU, l.Calls)
 	}
-	fmt.Fprintf(w, "\nThe machine: a 10 ms timer in the parent fired %.1f ms late (p50), %.1f ms (p99), of %d.\n", r.Timer.P50, r.Timer.P99, r.Timer.N)
+	printNoise(w, r.Timer)
 }

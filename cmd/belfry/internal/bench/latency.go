@@ -18,14 +18,7 @@ type Options struct {
 }
 
 func (o Options) validate() error {
-	var errs []error
-	if o.Seconds < 1 || o.Seconds > 3600 {
-		errs = append(errs, fmt.Errorf("bench: --seconds %d: give 1 to 3600", o.Seconds))
-	}
-	if o.Rounds < 1 || o.Rounds > 100 {
-		errs = append(errs, fmt.Errorf("bench: --rounds %d: give 1 to 100", o.Rounds))
-	}
-	return errors.Join(errs...)
+	return errors.Join(between("seconds", o.Seconds, 1, 3600), between("rounds", o.Rounds, 1, 100))
 }
 
 // bench is one measurement. One goroutine runs it.
@@ -43,12 +36,12 @@ func Latency(ctx context.Context, o Options, log io.Writer) (r Report, err error
 	}
 	timing := fleet.Brisk(replicas)
 	r = Report{Replicas: replicas, Store: "sqlite", Profile: "fast", LeaseMS: millis(timing.Lease), GraceMS: millis(timing.Grace), SweepMS: millis(timing.Sweep)}
-	noise := listen()
-	err = withFleet(ctx, fleet.Spec{Concurrency: 4, Timing: timing}, "replica", func(f *fleet.Fleet) error {
-		b := &bench{o: o, fleet: f, log: log}
-		return b.measure(ctx, &r)
+	err = withNoise(&r.Timer, func() error {
+		return withFleet(ctx, fleet.Spec{Concurrency: 4, Timing: timing}, "replica", func(f *fleet.Fleet) error {
+			b := &bench{o: o, fleet: f, log: log}
+			return b.measure(ctx, &r)
+		})
 	})
-	r.Timer = summarise(noise())
 	return r, err
 }
 
@@ -66,27 +59,10 @@ func (b *bench) measure(ctx context.Context, r *Report) error {
 		return err
 	}
 	r.Lateness = summarise(late)
-	for _, m := range []struct {
-		what string
-		into *Stats
-		run  func(context.Context) (time.Duration, error)
-	}{
-		{"an owner is killed", &r.Killed, b.killed},
-		{"an owner is killed while it works", &r.TakenUp, b.takenUp},
-		{"an owner is stopped", &r.Stopped, b.stopped},
-	} {
-		var took []time.Duration
-		for i := range b.o.Rounds {
-			d, err := m.run(ctx)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(b.log, "%s, %d of %d: %v\n", m.what, i+1, b.o.Rounds, d.Round(100*time.Microsecond))
-			took = append(took, d)
-		}
-		*m.into = summarise(took)
-	}
-	return nil
+	return measure(ctx, b.o.Rounds, b.log,
+		event{"an owner is killed", &r.Killed, b.killed},
+		event{"an owner is killed while it works", &r.TakenUp, b.takenUp},
+		event{"an owner is stopped", &r.Stopped, b.stopped})
 }
 
 // calm waits until all replicas live and agree, and the next tick has run.
@@ -132,7 +108,7 @@ func (b *bench) killed(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := wait(ctx, b.fleet, rand.N(time.Second)); err != nil {
+	if err := wait(ctx, b.fleet, rand.N(time.Second), ignore); err != nil {
 		return 0, err
 	}
 	return b.kill(ctx, e.Replica, func(n fleet.Event) bool { return n.Job == tickJob })
@@ -163,7 +139,7 @@ func (b *bench) stopped(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := wait(ctx, b.fleet, rand.N(time.Second)); err != nil {
+	if err := wait(ctx, b.fleet, rand.N(time.Second), ignore); err != nil {
 		return 0, err
 	}
 	at := time.Now()

@@ -10,11 +10,12 @@ import (
 	"github.com/belfry-go/belfry/internal/procs"
 )
 
-// TestMain lets the test binary be an idle replica: "bench idler NAME".
+// TestMain lets the test binary be a child: "bench idler NAME" or "bench member NAME".
 func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == "bench" && os.Args[2] == "idler" {
+	if len(os.Args) == 4 && os.Args[1] == "bench" {
+		run := map[string]func(context.Context, *procs.Parent) error{"idler": Idler, "member": Member}[os.Args[2]]
 		ctx, parent := procs.Attach(context.Background(), os.Stdin, os.Stdout)
-		if err := Idler(ctx, parent); err != nil {
+		if err := run(ctx, parent); err != nil {
 			os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(4)
 		}

@@ -32,14 +32,23 @@ type Stats struct {
 	Max float64 `json:"max"`
 }
 
-// summarise takes the samples in any order. A percentile is the least sample that so many are not above.
+// summarise is of times, in milliseconds.
 func summarise(d []time.Duration) Stats {
-	if len(d) == 0 {
+	samples := make([]float64, len(d))
+	for i := range d {
+		samples[i] = millis(d[i])
+	}
+	return stats(samples)
+}
+
+// stats sorts the samples. A percentile is the least sample that so many are not above.
+func stats(samples []float64) Stats {
+	if len(samples) == 0 {
 		return Stats{}
 	}
-	d = slices.Sorted(slices.Values(d))
-	at := func(p float64) float64 { return millis(d[int(math.Ceil(p*float64(len(d))))-1]) }
-	return Stats{N: len(d), P50: at(0.5), P99: at(0.99), Max: at(1)}
+	slices.Sort(samples)
+	at := func(p float64) float64 { return samples[int(math.Ceil(p*float64(len(samples))))-1] }
+	return Stats{N: len(samples), P50: at(0.5), P99: at(0.99), Max: at(1)}
 }
 
 // millis is in milliseconds, to the microsecond.
@@ -58,9 +67,9 @@ func (r Report) Print(w io.Writer) {
 		{"owner killed (SIGKILL): to the next due's start elsewhere", r.Killed},
 		{"owner killed (SIGKILL): to its running work's start elsewhere", r.TakenUp},
 		{"owner stopped: how late the next due starts elsewhere", r.Stopped},
-		{"the machine: how late a 10 ms timer fires in the parent", r.Timer},
 	} {
 		fmt.Fprintf(w, "%-66s %6d %9.1f %9.1f %9.1f\n", l.what, l.s.N, l.s.P50, l.s.P99, l.s.Max)
 	}
-	fmt.Fprintln(w, "\nThe last line is what the machine alone adds. Where it is not far below the first, something else was running.")
+	printNoise(w, r.Timer)
+	fmt.Fprintln(w, "That is what it adds alone. Where it is not far below the first line, something else was running.")
 }

@@ -4,5 +4,5 @@ package fleet
 
 import "time"
 
-// cpu is 0 where the system does not tell.
-func cpu() time.Duration { return 0 }
+// CPU is 0 where the system does not tell.
+func CPU() time.Duration { return 0 }

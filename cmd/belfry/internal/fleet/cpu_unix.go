@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// cpu is the processor time this process has used so far, in user and system mode.
-func cpu() time.Duration {
+// CPU is the processor time this process has used so far, in user and system mode; 0 where the system does not
+// tell.
+func CPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

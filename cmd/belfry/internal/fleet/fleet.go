@@ -42,7 +42,7 @@ func New(dir string, base Spec, command ...string) *Fleet {
 		events: make(chan Event, 1024), closing: make(chan struct{})}
 }
 
-// Start starts the replica of that name, which calls those that live, and runs the plan if Go has told it.
+// Start starts the replica of that name, which calls some of those that live, and runs the plan if Go has told it.
 func (f *Fleet) Start(name string) (pid int, err error) {
 	log, err := os.OpenFile(f.log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -54,7 +54,7 @@ func (f *Fleet) Start(name string) (pid int, err error) {
 		return 0, fmt.Errorf("fleet: replica %q: %w", name, err)
 	}
 	spec := f.base
-	spec.Name, spec.Seeds = name, f.addresses()
+	spec.Name, spec.Seeds = name, f.seeds()
 	f.live[name] = &replica{child: child}
 	f.readers.Go(func() { f.read(name, child) })
 	// A replica that cannot be told has ended, and its log says why: Exited follows.
@@ -67,10 +67,12 @@ func (f *Fleet) Start(name string) (pid int, err error) {
 
 func (f *Fleet) log(name string) string { return filepath.Join(f.dir, name+".log") }
 
-func (f *Fleet) addresses() []string {
+// seeds are addresses of living replicas: enough that one still lives when it is called.
+func (f *Fleet) seeds() []string {
+	const most = 3
 	var list []string
 	for _, r := range f.live {
-		if r.addr != "" {
+		if r.addr != "" && len(list) < most {
 			list = append(list, r.addr)
 		}
 	}
@@ -117,15 +119,19 @@ func (f *Fleet) Note(e Event) error {
 	return nil
 }
 
-// died is the error of a replica that ended by itself, with the end of its log.
+// died is the error of a replica that ended by itself.
 func (f *Fleet) died(e Event) error {
-	text, err := os.ReadFile(f.log(e.Replica))
+	return fmt.Errorf("fleet: replica %q (process %d) ended by itself: %v%s", e.Replica, e.Pid, e.Err, f.lastWords(e.Replica))
+}
+
+// lastWords is the end of a replica's log, to be put behind an error.
+func (f *Fleet) lastWords(name string) string {
+	text, err := os.ReadFile(f.log(name))
 	if err != nil {
 		text = []byte(err.Error())
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	last := strings.Join(lines[max(0, len(lines)-5):], "\n  ")
-	return fmt.Errorf("fleet: replica %q (process %d) ended by itself: %v; the end of its log:\n  %s", e.Replica, e.Pid, e.Err, last)
+	return "; the end of its log:\n  " + strings.Join(lines[max(0, len(lines)-5):], "\n  ")
 }
 
 // Joined reports whether all living replicas have joined the gossip.
@@ -147,6 +153,9 @@ func (f *Fleet) Go(plan any) error {
 	}
 	return errors.Join(errs...)
 }
+
+// Tell sends a document to a living replica. One that cannot be told has ended: Exited follows.
+func (f *Fleet) Tell(name string, doc any) { _ = f.live[name].child.Send(doc) }
 
 // Live are the names of the living replicas, sorted.
 func (f *Fleet) Live() []string { return slices.Sorted(maps.Keys(f.live)) }
@@ -195,7 +204,7 @@ func (f *Fleet) Close() error {
 	for name, r := range f.live {
 		go func() {
 			if err := r.child.Stop(f.patience()); err != nil {
-				errs <- fmt.Errorf("fleet: replica %q: stop: %w", name, err)
+				errs <- fmt.Errorf("fleet: replica %q: stop: %w%s", name, err, f.lastWords(name))
 				return
 			}
 			errs <- nil

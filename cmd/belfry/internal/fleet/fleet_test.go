@@ -130,6 +130,38 @@ func TestDeathIsTold(t *testing.T) {
 	}
 }
 
+// TestCloseTellsWhy is of a replica that has failed, and whose end nobody has read yet.
+func TestCloseTellsWhy(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	if _, err := f.Start("a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Go("fail"); err != nil {
+		t.Fatal(err)
+	}
+	<-f.live["a"].child.Done()
+	err := f.Close()
+	for _, part := range []string{`replica "a"`, "exit status 4", "asked to fail"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%v does not say %q", err, part)
+		}
+	}
+}
+
+// TestFewSeeds: membership takes a bounded list, and calls all that are on it.
+func TestFewSeeds(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	for i := range 5 {
+		f.live[string(rune('a'+i))] = &replica{addr: "somewhere"}
+	}
+	f.live["new"] = &replica{}
+	if s := f.seeds(); len(s) != 3 || slices.Contains(s, "") {
+		t.Errorf("got %q, want three addresses", s)
+	}
+}
+
 func TestCloseBeforeGo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

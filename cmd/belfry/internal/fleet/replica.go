@@ -34,7 +34,7 @@ func Replica(ctx context.Context, parent *procs.Parent, declare Declare) (err er
 		// A parent that does not listen any more is about to end this process, or has died.
 		_ = parent.Report(e)
 	}
-	cluster, err := membership.Join(ctx, membership.Config{Name: spec.Name, Namespace: spec.Namespace, Seeds: spec.Seeds})
+	cluster, err := spec.Join(ctx)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func hooks(report func(Event), calls *atomic.Int64) scheduler.Hooks {
 func watchOwners(ctx context.Context, c *membership.Cluster, report func(Event)) {
 	for {
 		names, changed := c.Watch()
-		report(Event{Kind: Owners, Names: names})
+		report(Event{Kind: Owners, At: time.Now(), Names: names})
 		select {
 		case <-changed:
 		case <-ctx.Done():

@@ -1,6 +1,11 @@
 package fleet
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/belfry-go/belfry/membership"
+)
 
 // Timing is how fast a fleet notices things: see the fields of the same names in scheduler.Config.
 type Timing struct {
@@ -22,9 +27,17 @@ type Spec struct {
 	Name        string
 	Namespace   string
 	Store       string   // path of the SQLite file
-	Seeds       []string // gossip addresses of the others
+	Seeds       []string // gossip addresses of some others
+	Profile     membership.Profile
+	Secrets     [][]byte // of gossip
 	Concurrency int
 	Partitions  int           // of the ring; 0: the default
 	Usage       time.Duration // how often it reports what it has used; 0: never
 	Timing      Timing
+}
+
+// Join makes this process a member of the fleet's gossip.
+func (s Spec) Join(ctx context.Context) (*membership.Cluster, error) {
+	return membership.Join(ctx, membership.Config{Name: s.Name, Namespace: s.Namespace, Seeds: s.Seeds,
+		Profile: s.Profile, Secrets: s.Secrets})
 }

@@ -13,7 +13,7 @@ func watchUsage(ctx context.Context, every time.Duration, calls *atomic.Int64, r
 	for {
 		select {
 		case <-tick.C:
-			report(Event{Kind: Usage, At: time.Now(), CPU: cpu(), Calls: calls.Load()})
+			report(Event{Kind: Usage, At: time.Now(), CPU: CPU(), Calls: calls.Load()})
 		case <-ctx.Done():
 			return
 		}
