@@ -229,50 +229,6 @@ func (f *fleet) makeNoise(n *noise, flips bool) {
 	}
 }
 
-// TestReplay sends again, after a member has left, all packets of a minute in which it was there, to all others (S15):
-// 30 s later they are the same members as before.
-func TestReplay(t *testing.T) {
-	t.Parallel()
-	bubble(t, 2, func(f *fleet) {
-		c := Config{Secrets: [][]byte{testKey}}
-		var tapes []*simnet.Tape
-		for i := range 3 {
-			c.Name, c.Seeds = letter(i), addrs(f.all)
-			m := f.join(c)
-			tapes = append(tapes, f.net.Record(m.Addr()))
-			f.announce(m, Serving)
-		}
-		f.agree(formed, f.all, names(3))
-		time.Sleep(time.Minute)
-		for _, tape := range tapes {
-			tape.Replay() // ends the recording, before the word that it leaves
-		}
-		time.Sleep(10 * time.Second)
-		f.agree(0, f.all, names(3))
-		gone := f.all[2]
-		f.all = f.all[:2]
-		f.close(gone)
-		f.agree(5*time.Second, f.all, names(2))
-		time.Sleep(2 * time.Minute) // memberlist has forgotten that it left
-		var flaps int
-		for _, tape := range tapes[:2] {
-			tape.Replay()
-		}
-		for range 300 {
-			time.Sleep(100 * time.Millisecond)
-			if len(f.all[0].Members()) != 2 || len(f.all[1].Members()) != 2 {
-				flaps++
-			}
-		}
-		for _, c := range f.all {
-			if n := len(c.Members()); n != 2 || !slices.Equal(owners(c), names(2)) {
-				f.Errorf("seed %d: %s sees %d members and owners %v after a replay", f.seed, c.Self(), n, owners(c))
-			}
-		}
-		f.Logf("seed %d: the ghost was seen for %d ms", f.seed, 100*flaps)
-	})
-}
-
 // TestOutsideAllow is refused before anything else happens.
 func TestOutsideAllow(t *testing.T) {
 	t.Parallel()
