@@ -15,6 +15,7 @@ import (
 var (
 	rounds = flag.Int("rig.rounds", 0, "how often each fault is repeated (default 1, with BELFRY_LONG=1 10)")
 	keep   = flag.Bool("rig.keep", false, "keep ledger, store and logs of what passes too")
+	calmly = flag.Duration("rig.calm", 10*time.Second, "how long the replicas of TestCalm are left in peace")
 	seed   = flag.Uint64("rig.seed", 0, "seed of the faults; 0 draws one")
 )
 

@@ -1,0 +1,89 @@
+//go:build unix
+
+package rig
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// quota is a cgroup that gives its processes a share of one processor.
+type quota struct {
+	*testing.T
+	dir string
+}
+
+const everyQuota = 100 * time.Millisecond // the period that a share is of: the kernel's default
+
+// newQuota makes one, with no limit yet, or skips the test. It has to be made before the fleet, so that it is removed
+// when the processes are gone.
+func newQuota(t *testing.T) *quota {
+	t.Helper()
+	const root = "/sys/fs/cgroup/cpu"
+	if _, err := os.Stat(filepath.Join(root, "cpu.cfs_quota_us")); err != nil {
+		t.Skipf("skipped: a share of a processor needs the cpu controller of cgroup v1 in %s: %v", root, err)
+	}
+	q := &quota{t, filepath.Join(root, fmt.Sprintf("belfry-%d", os.Getpid()))}
+	if err := os.Mkdir(q.dir, 0o700); err != nil {
+		t.Skipf("skipped: no cgroup can be made, which needs root: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(q.dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return q
+}
+
+// set limits the share, in percent of one processor; -1 is no limit.
+func (q *quota) set(percent int) {
+	q.Helper()
+	share := -1
+	if percent > 0 {
+		share = int(everyQuota.Microseconds()) * percent / 100
+	}
+	q.write("cpu.cfs_quota_us", share)
+}
+
+// add moves a process into it.
+func (q *quota) add(p *proc) { q.write("cgroup.procs", p.Pid()) }
+
+func (q *quota) write(name string, value int) {
+	q.Helper()
+	if err := os.WriteFile(filepath.Join(q.dir, name), []byte(strconv.Itoa(value)), 0o600); err != nil {
+		q.Fatal(err)
+	}
+}
+
+// F11: one of three replicas gets a twentieth of a processor, and too little to do its work. It may be taken for dead,
+// and come back; nothing is lost or done twice.
+func TestStarved(t *testing.T) {
+	t.Parallel()
+	skipSlow(t)
+	q := newQuota(t)
+	base := slowly
+	base.Works = mix()
+	f := newFleet(t, base)
+	a, _, _ := f.three()
+	q.add(a)
+	f.paused[a.Pid()] = true
+	for range times(1) {
+		before := f.states()
+		q.set(5)
+		f.pass(30 * time.Second)
+		gone, moves := 0, 0
+		for name, s := range f.states() {
+			if name != a.name {
+				gone, moves = gone+s.Gone-before[name].Gone, moves+s.Moves-before[name].Moves
+			}
+		}
+		t.Logf("a had 5 %% of a processor for 30 s: the two others saw members go %d times and the owners change %d times", gone, moves)
+		q.set(-1)
+		f.merged("a was starved")
+	}
+	f.settle(law{})
+}
