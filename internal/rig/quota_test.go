@@ -7,8 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/belfry-go/belfry/internal/procs"
 )
 
 // quota is a cgroup that gives its processes a share of one processor.
@@ -50,7 +53,7 @@ func (q *quota) set(percent int) {
 }
 
 // add moves a process into it.
-func (q *quota) add(p *proc) { q.write("cgroup.procs", p.Pid()) }
+func (q *quota) add(pid int) { q.write("cgroup.procs", pid) }
 
 func (q *quota) write(name string, value int) {
 	q.Helper()
@@ -59,8 +62,38 @@ func (q *quota) write(name string, value int) {
 	}
 }
 
-// F11: one of three replicas gets a twentieth of a processor, and too little to do its work. It may be taken for dead,
-// and come back; nothing is lost or done twice.
+// stood is how long it was throttled so far, summed over the processors.
+func (q *quota) stood() (total time.Duration) {
+	q.Helper()
+	text, err := os.ReadFile(filepath.Join(q.dir, "cpu.stat"))
+	if err != nil {
+		q.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if _, err := fmt.Sscanf(line, "throttled_time %d", &total); err == nil {
+			return total
+		}
+	}
+	q.Fatalf("no throttled_time in %q", text)
+	return 0
+}
+
+// greedy starts a process that is never idle and ends with the test.
+func greedy(t *testing.T) *procs.Child {
+	t.Helper()
+	c, err := procs.Start(nil, spinner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Kill()
+		_ = c.Receive(nil) // says that it has ended, and closes the pipe
+	})
+	return c
+}
+
+// F11: one of three replicas shares a tenth of a processor with a process that takes all it gets. It may be taken for
+// dead, and come back; nothing is lost or done twice.
 func TestStarved(t *testing.T) {
 	t.Parallel()
 	skipSlow(t)
@@ -69,19 +102,25 @@ func TestStarved(t *testing.T) {
 	base.Works = mix()
 	f := newFleet(t, base)
 	a, _, _ := f.three()
-	q.add(a)
 	f.paused[a.Pid()] = true
+	q.add(a.Pid())
+	q.add(greedy(t).Pid())
 	for range times(1) {
-		before := f.states()
-		q.set(5)
+		before, stood := f.states(), q.stood()
+		q.set(10)
 		f.pass(30 * time.Second)
+		stood = q.stood() - stood
 		gone, moves := 0, 0
 		for name, s := range f.states() {
 			if name != a.name {
 				gone, moves = gone+s.Gone-before[name].Gone, moves+s.Moves-before[name].Moves
 			}
 		}
-		t.Logf("a had 5 %% of a processor for 30 s: the two others saw members go %d times and the owners change %d times", gone, moves)
+		t.Logf("in 30 s a was throttled for %v, summed over the processors; the two others saw members go %d times and the owners change %d times",
+			stood.Round(100*time.Millisecond), gone, moves)
+		if stood < 10*time.Second {
+			t.Errorf("a was throttled for %v only", stood)
+		}
 		q.set(-1)
 		f.merged("a was starved")
 	}
