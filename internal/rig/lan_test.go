@@ -124,7 +124,8 @@ func lanLong(t *testing.T) {
 	f.settle(law{})
 }
 
-// F15: one direction is cut. Whatever the replicas make of that, the ring is not rebuilt over and over.
+// F15: one direction is cut. Whatever the replicas make of that, the ring is not rebuilt over and over, unless the
+// machine itself lets them stand still.
 func lanOneWay(t *testing.T) {
 	f := newLanFleet(t, spec{Works: mix()})
 	f.three()
@@ -141,15 +142,16 @@ const mostMoves = 6
 
 func (f *fleet) oneWay(what string, ways ...netns.Way) {
 	f.Helper()
-	minutes := hold(12*time.Second, time.Minute)
+	window := hold(12*time.Second, time.Minute)
 	before := f.states()
 	f.lan.Cut(ways...)
-	f.pass(minutes)
+	f.pass(window)
+	stalls := f.seen(before).Stalls
 	for name, s := range f.states() {
 		moves := s.Moves - before[name].Moves
-		f.Logf("%s is cut for %v: %s saw the owners change %d times, to %q", what, minutes, name, moves, s.Owners)
-		if moves > mostMoves {
-			f.Errorf("%s is cut: %s saw the owners change %d times in %v, want at most %d a minute", what, name, moves, minutes, mostMoves)
+		f.Logf("%s is cut for %v: %s saw the owners change %d times, to %q; the machine let the three wait %d times", what, window, name, moves, s.Owners, stalls)
+		if moves > mostMoves && stalls == 0 {
+			f.Errorf("%s is cut: %s saw the owners change %d times in %v, want at most %d a minute", what, name, moves, window, mostMoves)
 		}
 	}
 	f.lan.heal()
@@ -200,14 +202,15 @@ func (f *fleet) alone(job string) {
 		}
 		return true
 	})
+	f.idle(p, cut)
 	f.told(p, cut)
 	f.lan.hosts[p.name].Plug()
 	f.reach(p, storeHealed)
 	f.merged(p.name + " was cut from gossip and store")
 }
 
-// told demands that after a lease without the store nothing started, and that each handler that was under way returned,
-// told that its session was lost.
+// told demands that within a lease without the store each handler that was under way returned, told that its session
+// was lost.
 func (f *fleet) told(p *proc, cut line) {
 	f.Helper()
 	open, lost := map[int64]line{}, 0
@@ -219,9 +222,6 @@ func (f *fleet) told(p *proc, cut line) {
 		switch l.Phase {
 		case started:
 			open[l.Fence] = l
-			if after > f.base.Lease.Microseconds() {
-				f.Errorf("%v started %d ms after its replica lost the store", l.run(), after/1000)
-			}
 		case returned:
 			delete(open, l.Fence)
 			if after > f.base.Lease.Microseconds() {

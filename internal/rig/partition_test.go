@@ -116,8 +116,20 @@ func (f *fleet) blind(p *proc) {
 	late := f.lateness(lanes, cut)
 	slices.Sort(late)
 	f.Logf("%d keys of %s that came due after the cut started late by %v in the median, %v at most", len(late), p.name, late[len(late)/2], late[len(late)-1])
+	f.idle(p, cut)
 	f.reach(p, storeHealed)
 	f.merged(p.name + " was cut from the store")
+}
+
+// idle demands that a process without the store has started nothing that came due since, and nothing at all after a lease.
+func (f *fleet) idle(p *proc, cut line) {
+	f.Helper()
+	for _, l := range f.book.lines {
+		late := l.At > cut.At+f.base.Lease.Microseconds() || l.Due*1e6 > cut.At+1e5 // a claim may come 0.1 s early
+		if l.Pid == p.Pid() && l.Phase == started && l.At > cut.At && late {
+			f.Errorf("%v started %d ms after its replica lost the store", l.run(), (l.At-cut.At)/1000)
+		}
+	}
 }
 
 // reach cuts or heals a process's way to the store, and returns the line that says so.
@@ -141,12 +153,13 @@ func (f *fleet) lanes(p *proc) map[run]bool {
 	return lanes
 }
 
-// lateness is that of the first start of each lane's first run that was due after a line; of those that have started.
-func (f *fleet) lateness(lanes map[run]bool, after line) (list []time.Duration) {
+// lateness is that of the first start by others of each lane's first run that was due after a process was cut; of those
+// that have started.
+func (f *fleet) lateness(lanes map[run]bool, cut line) (list []time.Duration) {
 	first := map[run]line{}
 	for _, l := range f.book.lines {
 		lane := run{l.Job, l.Key, 0}
-		if seen, had := first[lane]; l.Phase == started && lanes[lane] && l.Due*1e6 > after.At && (!had || l.Due < seen.Due) {
+		if seen, had := first[lane]; l.Phase == started && l.Pid != cut.Pid && lanes[lane] && l.Due*1e6 > cut.At && (!had || l.Due < seen.Due) {
 			first[lane] = l
 		}
 	}
@@ -185,6 +198,15 @@ func (f *fleet) restart(name string) {
 	})
 	f.Logf("%s is back at %s: its process gossips after %v, and %v later all agree on it", name, p.state.Addr,
 		up.Sub(began).Round(10*time.Millisecond), time.Since(up).Round(10*time.Millisecond))
+}
+
+// seen sums up what all have seen since they were in these states.
+func (f *fleet) seen(since map[string]state) (sum state) {
+	for name, s := range f.states() {
+		was := since[name]
+		sum.Moves, sum.Came, sum.Gone, sum.Stalls = sum.Moves+s.Moves-was.Moves, sum.Came+s.Came-was.Came, sum.Gone+s.Gone-was.Gone, sum.Stalls+s.Stalls-was.Stalls
+	}
+	return sum
 }
 
 // states are those of all that live, by name.

@@ -110,14 +110,9 @@ func TestStarved(t *testing.T) {
 		q.set(10)
 		f.pass(30 * time.Second)
 		stood = q.stood() - stood
-		gone, moves := 0, 0
-		for name, s := range f.states() {
-			if name != a.name {
-				gone, moves = gone+s.Gone-before[name].Gone, moves+s.Moves-before[name].Moves
-			}
-		}
-		t.Logf("in 30 s a was throttled for %v, summed over the processors; the two others saw members go %d times and the owners change %d times",
-			stood.Round(100*time.Millisecond), gone, moves)
+		s := f.seen(before)
+		t.Logf("in 30 s a was throttled for %v, summed over the processors; the three saw members go %d times and the owners change %d times",
+			stood.Round(100*time.Millisecond), s.Gone, s.Moves)
 		if stood < 10*time.Second {
 			t.Errorf("a was throttled for %v only", stood)
 		}

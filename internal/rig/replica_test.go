@@ -82,8 +82,9 @@ type state struct {
 	NotReady string   // "": it is ready
 	Members  []membership.Member
 
-	// What it has seen since its start: the owners change, members come and go.
-	Moves, Came, Gone int
+	// What it has seen since its start: the owners change, members come and go. Stalls are the times that it had to wait
+	// for a processor for longer than a stall.
+	Moves, Came, Gone, Stalls int
 }
 
 // member is a replica, in the child process.
@@ -167,6 +168,10 @@ func (m *member) obey(parent *procs.Parent, s *scheduler.Scheduler) {
 	}
 }
 
+// stall is what a replica on a machine with time for it never has to wait. Others take a member that stands still a
+// little longer for dead, and are right.
+const stall = 500 * time.Millisecond
+
 // report tells the parent what changed.
 func report(ctx context.Context, parent *procs.Parent, c *membership.Cluster, s *scheduler.Scheduler) {
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -174,6 +179,7 @@ func report(ctx context.Context, parent *procs.Parent, c *membership.Cluster, s 
 	var told state
 	now := state{Addr: c.Addr()}
 	owners, changed := c.Watch()
+	ticked := time.Now()
 	for {
 		now.Owners, now.NotReady = owners, ""
 		if err := s.Ready(); err != nil {
@@ -189,6 +195,10 @@ func report(ctx context.Context, parent *procs.Parent, c *membership.Cluster, s 
 		}
 		select {
 		case <-tick.C:
+			if time.Since(ticked) > stall {
+				now.Stalls++
+			}
+			ticked = time.Now()
 		case <-changed:
 			now.Moves++
 			owners, changed = c.Watch()
