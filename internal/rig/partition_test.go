@@ -13,7 +13,7 @@ import (
 )
 
 // A healed cluster is one again within 15 s, by promise. On a machine that has other work it may take longer; what
-// takes twice as long is broken.
+// takes twice as long is broken, unless the machine let a replica stand still.
 const (
 	mergedGoal = 15 * time.Second
 	mergedMost = 2 * mergedGoal
@@ -75,11 +75,11 @@ func (f *fleet) part(w cutter, least time.Duration, sides ...[]string) {
 // merged waits until all agree again, and tells how long that took since the heal.
 func (f *fleet) merged(what string) {
 	f.Helper()
-	from := time.Now()
+	from, before := time.Now(), f.states()
 	f.ready()
 	took := time.Since(from)
 	f.Logf("%s: one again %v after the heal", what, took.Round(100*time.Millisecond))
-	if took > mergedMost {
+	if took > mergedMost && f.seen(before).Stalls == 0 {
 		f.Errorf("%s: one again %v after the heal; promised are %v", what, took, mergedGoal)
 	}
 }
@@ -121,13 +121,12 @@ func (f *fleet) blind(p *proc) {
 	f.merged(p.name + " was cut from the store")
 }
 
-// idle demands that a process without the store has started nothing that came due since, and nothing at all after a lease.
+// idle demands that a process without the store has started nothing that came due since.
 func (f *fleet) idle(p *proc, cut line) {
 	f.Helper()
 	for _, l := range f.book.lines {
-		late := l.At > cut.At+f.base.Lease.Microseconds() || l.Due*1e6 > cut.At+1e5 // a claim may come 0.1 s early
-		if l.Pid == p.Pid() && l.Phase == started && l.At > cut.At && late {
-			f.Errorf("%v started %d ms after its replica lost the store", l.run(), (l.At-cut.At)/1000)
+		if l.Pid == p.Pid() && l.Phase == started && l.Due*1e6 > cut.At+1e5 { // a claim may come 0.1 s early
+			f.Errorf("%v started, and came due %d ms after its replica had lost the store", l.run(), l.Due*1e3-cut.At/1e3)
 		}
 	}
 }

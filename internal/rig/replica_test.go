@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -82,8 +83,8 @@ type state struct {
 	NotReady string   // "": it is ready
 	Members  []membership.Member
 
-	// What it has seen since its start: the owners change, members come and go. Stalls are the times that it had to wait
-	// for a processor for longer than a stall.
+	// What it has seen since its start: the owners change, members come and go. Stalls are the times that it had to wait:
+	// for a processor for longer than a stall, or for the store until it was not ready.
 	Moves, Came, Gone, Stalls int
 }
 
@@ -184,6 +185,9 @@ func report(ctx context.Context, parent *procs.Parent, c *membership.Cluster, s 
 		now.Owners, now.NotReady = owners, ""
 		if err := s.Ready(); err != nil {
 			now.NotReady = err.Error()
+		}
+		if told.NotReady == "" && told.Addr != "" && (strings.Contains(now.NotReady, "the store fails") || strings.Contains(now.NotReady, "session was lost")) {
+			now.Stalls++
 		}
 		members := c.Members()
 		now.Came += lacking(now.Members, members)
