@@ -56,13 +56,19 @@ func New(t testing.TB) *Net {
 		t.Skip("skipped: network namespaces need " + what)
 	}
 	n := &Net{TB: t, name: fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), made.Add(1))}
-	t.Cleanup(n.remove)
 	if err := n.open(); err != nil {
+		_ = n.remove() // of what was made; err says what is wrong here
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)
 		}
 		t.Skipf("skipped: network namespaces cannot be made here: %v", err)
 	}
+	t.Cleanup(func() {
+		t.Helper()
+		if err := n.remove(); err != nil {
+			t.Error(err)
+		}
+	})
 	return n
 }
 
@@ -174,11 +180,8 @@ func (n *Net) must(err error) {
 }
 
 // remove removes the router, the hosts and with them all links.
-func (n *Net) remove() {
-	n.Helper()
-	if err := removeIf(func(space string) bool { return strings.HasPrefix(space, n.name+"-") }); err != nil {
-		n.Error(err)
-	}
+func (n *Net) remove() error {
+	return removeIf(func(space string) bool { return strings.HasPrefix(space, n.name+"-") })
 }
 
 // sweep removes the namespaces of processes that are no more.

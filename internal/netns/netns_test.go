@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -217,6 +218,29 @@ func TestNothingStays(t *testing.T) {
 	}
 	if got := spaces(t, other.name+"-"); len(got) != 2 {
 		t.Errorf("a live process's are %q, want a router and a host", got)
+	}
+}
+
+// TestSkips: a machine without the ip command, and one where it may do nothing, skip, and do not fail.
+func TestSkips(t *testing.T) {
+	New(t) // or the machine is one of these
+	for name, script := range map[string]string{"no command": "", "not allowed": "#!/bin/sh\nexit 1\n"} {
+		skipped := false
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if script != "" {
+				if err := os.WriteFile(filepath.Join(dir, "ip"), []byte(script), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Setenv("CI", "")
+			t.Setenv("PATH", dir)
+			defer func() { skipped = t.Skipped() }()
+			New(t)
+		})
+		if !skipped {
+			t.Errorf("%s: not skipped", name)
+		}
 	}
 }
 
