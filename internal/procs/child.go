@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -24,12 +25,17 @@ type Child struct {
 // Start starts this program's executable with args. log takes its standard error and stays the caller's to close; nil
 // discards it. The child is the caller's to end, by Stop, and Receive is to be called until it fails: a child whose
 // words nobody reads blocks when the pipe is full.
-func Start(log *os.File, args ...string) (*Child, error) {
+func Start(log *os.File, args ...string) (*Child, error) { return StartUnder(nil, log, args...) }
+
+// StartUnder is Start by way of a command, given as its name and first arguments, that ends in executing what follows
+// them in its own place, such as env, nice or ip netns exec. Nil is no command.
+func StartUnder(command []string, log *os.File, args ...string) (*Child, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("procs: own executable: %w", err)
 	}
-	cmd := exec.Command(exe, args...)
+	args = slices.Concat(command, []string{exe}, args)
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.SysProcAttr = bound()
 	if log != nil {
 		cmd.Stderr = log

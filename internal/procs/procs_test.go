@@ -16,11 +16,12 @@ import (
 
 // roles are what a copy of the test binary does as a child.
 var roles = map[string]func() error{
-	"echo":   echo,
-	"deaf":   func() error { select {} },
-	"fail":   func() error { return errors.New("asked to fail") },
-	"parent": parent,
-	"say":    say,
+	"echo":         echo,
+	"deaf":         func() error { select {} },
+	"fail":         func() error { return errors.New("asked to fail") },
+	"parent":       func() error { return parent(nil) },
+	"parent under": func() error { return parent([]string{"env", "LANG=C"}) },
+	"say":          say,
 }
 
 func TestMain(m *testing.M) {
@@ -57,10 +58,14 @@ func say() error {
 }
 
 // parent starts an echo of its own, prints its pid, and waits to be killed.
-func parent() error {
-	c, err := Start(nil, "echo")
+func parent(command []string) error {
+	c, err := StartUnder(command, nil, "echo")
 	if err != nil {
 		return err
+	}
+	var pid int
+	if err := c.Receive(&pid); err != nil || pid != c.Pid() {
+		return fmt.Errorf("the child says pid %d, the parent %d: %w", pid, c.Pid(), err)
 	}
 	fmt.Fprintln(os.Stdout, c.Pid())
 	return c.Err()
@@ -68,7 +73,7 @@ func parent() error {
 
 func start(t *testing.T, role string) *Child {
 	t.Helper()
-	c, err := Start(nil, role)
+	c, err := Start(nil, strings.Fields(role)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReleasedByDeath kills the parent of a child and sees the child end.
+// TestReleasedByDeath kills the parent of a child and sees the child end, also where a command stood between them.
 func TestReleasedByDeath(t *testing.T) {
 	t.Parallel()
-	c := start(t, "parent")
+	for _, role := range []string{"parent", "parent under"} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			orphan(t, role)
+		})
+	}
+}
+
+// orphan starts a parent in that role, and kills it.
+func orphan(t *testing.T, role string) {
+	c := start(t, role)
 	line, err := bufio.NewReader(c.out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)

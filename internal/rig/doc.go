@@ -1,5 +1,5 @@
 // Package rig has no code of its own: its tests run real replicas, each an operating-system process of its own that
-// gossips on loopback and shares one SQLite file with the others, and kill and pause them.
+// gossips with the others and shares one SQLite file with them, and kill, pause, starve and cut them.
 //
 // Every handler writes what it does to a ledger, a file outside the store that all processes append to. Afterwards a
 // judge, which shares no code with the scheduler, compares the ledger and the store's history with the dues, which it
@@ -13,6 +13,12 @@
 //	K2  the claim has been committed    K6  the finish has been committed
 //	K3  the handler has started         K7  the finish has been answered and told
 //
-// The default is a round that takes about a minute; BELFRY_LONG=1 or -rig.rounds=n repeats the faults. A failure prints
-// its seed and how to repeat it, and keeps its folder: ledger, store and logs. Nothing is asserted about time.
+// Gossip is on loopback, and is cut by a proxy that carries it. Where network namespaces can be made, which takes root
+// and the ip command, TestLan gives each process a host of its own and has the network itself drop what is cut. The
+// store is a file and has no network: a process that is to lose it hangs its own calls.
+//
+// The default is a round that takes about two minutes; BELFRY_LONG=1 or -rig.rounds=n repeats the faults, and cuts the
+// network for as long as 120 s. -rig.calm sets how long nothing must happen where nothing is done. A failure prints
+// its seed and how to repeat it, and keeps its folder: ledger, store and logs. Nothing is asserted about time, but that
+// a healed cluster is one again within twice the time that is promised.
 package rig

@@ -35,7 +35,8 @@ type fleet struct {
 	book  book
 	since time.Time // every later due has to be decided
 
-	died, paused map[int]bool // processes that a fault hit
+	died, paused, cut map[int]bool // processes that a fault hit
+	lan               *lan         // that the processes are on; nil: loopback
 
 	readers sync.WaitGroup
 	all     []*proc // ever started
@@ -56,10 +57,7 @@ type proc struct {
 // newFleet makes one without replicas. Its folder is kept where the test fails.
 func newFleet(t *testing.T, base spec) *fleet {
 	t.Helper()
-	if slow && *rounds == 0 && os.Getenv("BELFRY_LONG") != "1" {
-		t.Skip("skipped with the race detector: it slows processes several times, and the faults are for the processes; -rig.rounds 1 runs it")
-	}
-	t.Helper()
+	skipSlow(t)
 	n := *seed
 	if n == 0 {
 		n = rand.Uint64()
@@ -70,12 +68,14 @@ func newFleet(t *testing.T, base spec) *fleet {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(times(1))*within)
 	base.Store, base.Ledger = filepath.Join(dir, "store.db"), filepath.Join(dir, "ledger")
-	base.Lease = lease()
+	if base.Lease == 0 {
+		base.Lease, base.Sweep = lease(), 200*time.Millisecond
+	}
 	if base.Concurrency == 0 {
 		base.Concurrency = 8
 	}
 	f := &fleet{T: t, ctx: ctx, dir: dir, seed: n, rng: rand.New(rand.NewPCG(n, 0)), base: base,
-		book: book{path: base.Ledger}, died: map[int]bool{}, paused: map[int]bool{},
+		book: book{path: base.Ledger}, died: map[int]bool{}, paused: map[int]bool{}, cut: map[int]bool{},
 		live: map[string]*proc{}, changed: make(chan struct{})}
 	t.Cleanup(func() {
 		f.endAll()
@@ -91,6 +91,13 @@ func newFleet(t *testing.T, base spec) *fleet {
 		t.Fatal(err)
 	}
 	return f
+}
+
+func skipSlow(t *testing.T) {
+	t.Helper()
+	if slow && *rounds == 0 && os.Getenv("BELFRY_LONG") != "1" {
+		t.Skip("skipped with the race detector: it slows processes several times, and the faults are for the processes; -rig.rounds 1 runs it")
+	}
 }
 
 // endAll kills what lives, and waits for all that ever lived.
@@ -129,7 +136,11 @@ func (f *fleet) launch(name string, s spec) *proc {
 		}
 	}
 	f.mu.Unlock()
-	child, err := procs.Start(log, role)
+	var via []string
+	if f.lan != nil {
+		via, s.Bind = f.lan.seat(name)
+	}
+	child, err := procs.StartUnder(via, log, role)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -417,7 +428,7 @@ func (f *fleet) settle(l law) *judge {
 			f.Errorf("%s (process %d) ended by itself: %v\n%s", p.name, p.Pid(), p.Err(), f.tail(p.name))
 		}
 	}
-	l.died, l.paused = f.died, f.paused
+	l.died, l.paused, l.cut = f.died, f.paused, f.cut
 	bad := j.judge(f.book.lines, l)
 	for _, text := range bad[:min(len(bad), 20)] {
 		f.Error(text)
@@ -425,6 +436,7 @@ func (f *fleet) settle(l law) *judge {
 	if len(bad) > 20 {
 		f.Errorf("and %d more", len(bad)-20)
 	}
-	f.Logf("seed %d: %s; %d processes died, %d stood still, %d sessions were lost with no fault", f.seed, j.tally(), len(f.died), len(f.paused), j.lost)
+	f.Logf("seed %d: %s; %d processes died, %d stood still, %d were cut from the store, %d sessions were lost with no fault",
+		f.seed, j.tally(), len(f.died), len(f.paused), len(f.cut), j.lost)
 	return j
 }

@@ -29,9 +29,9 @@ type span struct {
 
 // law is what a test's story allows and knows.
 type law struct {
-	died, paused map[int]bool // processes
-	missed       bool         // dues may have been missed
-	poison       string       // the key whose runs fail after five crashes
+	died, paused, cut map[int]bool // processes; cut: from the store
+	missed            bool         // dues may have been missed
+	poison            string       // the key whose runs fail after five crashes
 }
 
 // judge holds what was due against what became of it. It knows schedules and identities only by its own reading of
@@ -115,7 +115,7 @@ func (j *judge) judge(lines []line, l law) []string {
 		}
 	}
 	for pid, n := range j.sessions {
-		if n > 1 && !j.died[pid] && !j.paused[pid] {
+		if n > 1 && !j.died[pid] && !j.paused[pid] && !j.cut[pid] {
 			j.lost += n - 1
 		}
 	}
@@ -143,7 +143,9 @@ func (j *judge) judge(lines []line, l law) []string {
 }
 
 // hit says that a fault hit the process, or that it lost a session: then it stood still for a lease by itself.
-func (j *judge) hit(pid int) bool { return j.died[pid] || j.paused[pid] || j.sessions[pid] > 1 }
+func (j *judge) hit(pid int) bool {
+	return j.died[pid] || j.paused[pid] || j.cut[pid] || j.sessions[pid] > 1
+}
 
 func (j *judge) judgeRows() {
 	wanted := map[run]bool{}

@@ -84,6 +84,7 @@ func TestJudge(t *testing.T) {
 		{"calm", func(*tale) {}, ""},
 		{"died after the effect", func(t *tale) { t.died[1] = true; t.fault(k, 1022, 1, "K4 kill"); t.again(k, 2000) }, ""},
 		{"paused after the effect", func(t *tale) { t.paused[1] = true; t.again(k, 2000) }, ""},
+		{"cut from the store after the effect", func(t *tale) { t.law.cut = map[int]bool{1: true}; t.again(k, 2000) }, ""},
 		{"overlapped", func(t *tale) {
 			t.cut(run{"plain", "plain", 103}, "")
 			*t.at(run{"plain", "plain", 103}) = row{run: run{"plain", "plain", 103}, ended: true, outcome: "skipped", reason: "overlap"}

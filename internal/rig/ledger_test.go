@@ -23,10 +23,13 @@ const (
 	refused   = "refused"   // Hooks.Refused; Text: the cause
 	stuck     = "stuck"     // Hooks.Stuck
 	session   = "session"   // this process has opened a session
+	storeCut  = "store cut" // this process does not reach the store from now on; storeHealed: it does again
 	faulted   = "fault"     // this process is about to do a fault to itself; Text: the fault
 )
 
-// line is one of the ledger. All but session name a run.
+const storeHealed = "store healed"
+
+// line is one of the ledger. All but those of a session and of the way to the store name a run.
 type line struct {
 	Phase   string `json:"phase"`
 	Pid     int    `json:"pid"`

@@ -3,6 +3,7 @@
 package rig
 
 import (
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"os"
@@ -15,11 +16,15 @@ import (
 var (
 	rounds = flag.Int("rig.rounds", 0, "how often each fault is repeated (default 1, with BELFRY_LONG=1 10)")
 	keep   = flag.Bool("rig.keep", false, "keep ledger, store and logs of what passes too")
+	calmly = flag.Duration("rig.calm", 10*time.Second, "how long the replicas of TestCalm are left in peace")
 	seed   = flag.Uint64("rig.seed", 0, "seed of the faults; 0 draws one")
 )
 
-// role is the first argument of a copy of the test binary that is to be a replica.
-const role = "rig-replica"
+// The first argument of a copy of the test binary says what it is to be.
+const (
+	role    = "rig-replica"
+	spinner = "rig-spinner"
+)
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == role {
@@ -28,6 +33,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == spinner {
+		for sum := sha256.Sum256(nil); ; sum = sha256.Sum256(sum[:]) {
+		}
 	}
 	flag.Parse()
 	// The tests mostly wait for leases to lapse, so more of them run at once than there are processors.

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -57,7 +59,10 @@ type spec struct {
 	Name, Store, Ledger string
 	Seeds               []string
 	Bind, Advertise     string // "": the defaults
-	Lease, MissedAfter  time.Duration
+	Secret              []byte // of the gossip; nil: none
+	Profile             membership.Profile
+	Lease, Sweep        time.Duration
+	MissedAfter         time.Duration
 	Concurrency         int
 	Works               []work
 	Fault               *fault // armed from the start
@@ -68,6 +73,7 @@ type order struct {
 	Arm    *fault
 	Onward bool // ends one wait of the trap
 	Add    []work
+	Store  string // storeCut or storeHealed; "": neither
 }
 
 // state is what a replica reports whenever it changes.
@@ -75,7 +81,11 @@ type state struct {
 	Addr     string   // of its gossip
 	Owners   []string // as it sees them
 	NotReady string   // "": it is ready
-	Reason   string   // why its membership overrules it
+	Members  []membership.Member
+
+	// What it has seen since its start: the owners change, members come and go. Stalls are the times that it had to wait:
+	// for a processor for longer than a stall, or for the store until it was not ready.
+	Moves, Came, Gone, Stalls int
 }
 
 // member is a replica, in the child process.
@@ -83,6 +93,7 @@ type member struct {
 	spec
 	ledger *ledger
 	trap   *trap
+	gate   *gate
 }
 
 // replica runs one until its parent lets go or it gets SIGTERM.
@@ -99,8 +110,11 @@ func replica() (err error) {
 		return err
 	}
 	m.trap = &trap{ledger: m.ledger, ctx: ctx, onward: make(chan struct{}), fault: m.Fault}
-	cluster, err := membership.Join(ctx, membership.Config{Name: m.Name, Namespace: namespace,
-		Seeds: m.Seeds, Bind: m.Bind, Advertise: m.Advertise})
+	gossip := membership.Config{Name: m.Name, Namespace: namespace, Seeds: m.Seeds, Bind: m.Bind, Advertise: m.Advertise, Profile: m.Profile}
+	if m.Secret != nil {
+		gossip.Secrets = [][]byte{m.Secret}
+	}
+	cluster, err := membership.Join(ctx, gossip)
 	if err != nil {
 		return err
 	}
@@ -112,9 +126,10 @@ func replica() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	m.gate = &gate{store: store}
 	s, err := scheduler.New(scheduler.Config{
-		Namespace: namespace, Members: cluster, Store: &door{store, m.trap}, Concurrency: m.Concurrency,
-		Lease: m.Lease, Grace: time.Second, Sweep: 200 * time.Millisecond, Drain: 5 * time.Second, MissedAfter: m.MissedAfter,
+		Namespace: namespace, Members: cluster, Store: &door{m.gate, m.trap}, Concurrency: m.Concurrency,
+		Lease: m.Lease, Grace: time.Second, Sweep: m.Sweep, Drain: 5 * time.Second, MissedAfter: m.MissedAfter,
 		Hooks: []scheduler.Hooks{m.hooks()},
 	})
 	if err != nil {
@@ -141,6 +156,10 @@ func (m *member) obey(parent *procs.Parent, s *scheduler.Scheduler) {
 		if err := s.Add(m.jobs(o.Add)...); err != nil {
 			panic(err) // the rig's own mistake
 		}
+		if o.Store != "" {
+			m.gate.cut.Store(o.Store == storeCut)
+			m.ledger.write(line{Phase: o.Store})
+		}
 		if o.Onward {
 			select {
 			case m.trap.onward <- struct{}{}:
@@ -150,32 +169,57 @@ func (m *member) obey(parent *procs.Parent, s *scheduler.Scheduler) {
 	}
 }
 
+// stall is what a replica on a machine with time for it never has to wait. Others take a member that stands still a
+// little longer for dead, and are right.
+const stall = 500 * time.Millisecond
+
 // report tells the parent what changed.
 func report(ctx context.Context, parent *procs.Parent, c *membership.Cluster, s *scheduler.Scheduler) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	var told state
+	now := state{Addr: c.Addr()}
+	owners, changed := c.Watch()
+	ticked := time.Now()
 	for {
-		now := state{Addr: c.Addr()}
-		now.Owners, _ = c.Watch()
+		now.Owners, now.NotReady = owners, ""
 		if err := s.Ready(); err != nil {
 			now.NotReady = err.Error()
 		}
-		for _, m := range c.Members() {
-			if m.Boot == c.Boot() {
-				now.Reason = m.Reason
-			}
+		if told.NotReady == "" && told.Addr != "" && (strings.Contains(now.NotReady, "the store fails") || strings.Contains(now.NotReady, "session was lost")) {
+			now.Stalls++
 		}
-		if now.NotReady != told.NotReady || now.Reason != told.Reason || told.Addr == "" || !slices.Equal(now.Owners, told.Owners) {
+		members := c.Members()
+		now.Came += lacking(now.Members, members)
+		now.Gone += lacking(members, now.Members)
+		now.Members = members
+		if !reflect.DeepEqual(now, told) {
 			told = now
 			_ = parent.Report(now) // a parent that does not listen is about to end this process
 		}
 		select {
 		case <-tick.C:
+			if time.Since(ticked) > stall {
+				now.Stalls++
+			}
+			ticked = time.Now()
+		case <-changed:
+			now.Moves++
+			owners, changed = c.Watch()
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// lacking counts the members of b that a lacks.
+func lacking(a, b []membership.Member) (n int) {
+	for _, m := range b {
+		if !slices.ContainsFunc(a, func(x membership.Member) bool { return x.Boot == m.Boot }) {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *member) hooks() scheduler.Hooks {

@@ -5,7 +5,6 @@ package rig
 import (
 	"io"
 	"net"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -183,44 +182,5 @@ func (x *wire) drop(both ...*net.TCPConn) {
 	defer x.mu.Unlock()
 	for _, c := range both {
 		delete(x.open, c)
-	}
-}
-
-// F12, F18: the gossip of three processes is cut, the store in reach of all: each side owns everything, and the store
-// lets one win. Nothing is lost or repeated, and afterwards they are one again. Longer cuts are in membership's bubbles.
-func TestSplit(t *testing.T) {
-	t.Parallel()
-	for name, sides := range map[string][][]string{"2 1": {{"a", "b"}, {"c"}}, "1 1 1": {{"a"}, {"b"}, {"c"}}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, w := newFleet(t, spec{Works: mix()}), newWeb(t)
-			procs := map[string]*proc{}
-			for _, name := range slices.Concat(sides...) {
-				s := f.base
-				s.Name = name
-				s.Bind, s.Advertise = w.wire(name)
-				procs[name] = f.launch(name, s)
-			}
-			f.ready()
-			for range times(1) {
-				w.split(sides...)
-				for _, side := range sides {
-					for _, name := range side {
-						f.await(name+" sees its side", func() bool { return slices.Equal(procs[name].state.Owners, side) })
-					}
-				}
-				from := time.Now().Unix()
-				f.await("the sides to meet in the store", func() bool {
-					return time.Now().Unix() > from+5 && slices.ContainsFunc(f.book.lines, func(l line) bool {
-						return l.Phase == refused && l.Text == "taken" && l.Due > from
-					})
-				})
-				w.heal()
-				healed := time.Now()
-				f.ready()
-				t.Logf("one again %v after the cut was healed", time.Since(healed).Round(100*time.Millisecond))
-			}
-			f.settle(law{})
-		})
 	}
 }
