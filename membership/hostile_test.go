@@ -58,10 +58,10 @@ func attackFor(t *testing.T, key []byte, d time.Duration) {
 	if err := child.Receive(&begun); err != nil {
 		t.Fatal(err)
 	}
+	a := arm(begun.Addrs, key)
 	ctx, stop := context.WithTimeout(t.Context(), d)
 	defer stop()
-	a := &attacker{to: begun.Addrs}
-	a.start(ctx, key)
+	a.start(ctx)
 	joinAmid(t, key, begun.Addrs)
 	a.working.Wait()
 
@@ -117,13 +117,16 @@ func joinAmid(t *testing.T, key []byte, seeds []string) {
 
 // attacker is all attackers of a cluster.
 type attacker struct {
-	to             []string
-	working        sync.WaitGroup
+	to         []string
+	say, throw [][]byte // on connections, and as packets
+	slowly     []byte
+	working    sync.WaitGroup
+
 	calls, packets atomic.Int64
 }
 
-// start begins all attacks; they end with ctx.
-func (a *attacker) start(ctx context.Context, key []byte) {
+// arm makes what will be sent.
+func arm(to []string, key []byte) *attacker {
 	wraps := []func([]byte) []byte{
 		func(b []byte) []byte { return b },                       // who knows nothing
 		func(b []byte) []byte { return stream("test", nil, b) },  // who knows the label
@@ -153,16 +156,21 @@ func (a *attacker) start(ctx context.Context, key []byte) {
 		}
 	}
 	packets = append(packets, padded, make([]byte, 60_000))
+	return &attacker{to: to, say: streams, throw: packets, slowly: stream("test", key, pushPull(wirePushPull{}, nil))}
+}
+
+// start begins all attacks; they end with ctx.
+func (a *attacker) start(ctx context.Context) {
 	for _, to := range a.to {
 		for part := range 4 {
-			a.working.Go(func() { a.call(ctx, to, streams, part) })
+			a.working.Go(func() { a.call(ctx, to, part) })
 		}
-		a.working.Go(func() { a.send(ctx, to, packets) })
+		a.working.Go(func() { a.send(ctx, to) })
 		for range 70 { // more than 200 for all
 			a.working.Go(func() { a.idle(ctx, to) })
 		}
 		for range 20 {
-			a.working.Go(func() { a.drip(ctx, to, stream("test", key, pushPull(wirePushPull{}, nil))) })
+			a.working.Go(func() { a.drip(ctx, to, a.slowly) })
 		}
 	}
 	for range 140 { // and one of them gets the 200 alone
@@ -230,7 +238,7 @@ func (a *attacker) open(ctx context.Context, to string) net.Conn {
 }
 
 // call says one thing after the other, and hears the answer.
-func (a *attacker) call(ctx context.Context, to string, all [][]byte, part int) {
+func (a *attacker) call(ctx context.Context, to string, part int) {
 	for i := part; pause(ctx, 20*time.Millisecond); i++ {
 		c := a.open(ctx, to)
 		if c == nil {
@@ -238,7 +246,7 @@ func (a *attacker) call(ctx context.Context, to string, all [][]byte, part int) 
 		}
 		end := context.AfterFunc(ctx, func() { _ = c.Close() })
 		_ = c.SetDeadline(time.Now().Add(2 * time.Second))
-		_, _ = c.Write(all[i%len(all)]) // refused halfway, mostly
+		_, _ = c.Write(a.say[i%len(a.say)]) // refused halfway, mostly
 		_, _ = io.Copy(io.Discard, c)
 		end()
 		_ = c.Close()
@@ -246,14 +254,14 @@ func (a *attacker) call(ctx context.Context, to string, all [][]byte, part int) 
 }
 
 // send sends packets.
-func (a *attacker) send(ctx context.Context, to string, all [][]byte) {
+func (a *attacker) send(ctx context.Context, to string) {
 	c, err := net.Dial("udp", to)
 	if err != nil {
 		return
 	}
 	defer func() { _ = c.Close() }()
 	for i := 0; pause(ctx, time.Millisecond); i++ {
-		if _, err := c.Write(all[i%len(all)]); err == nil {
+		if _, err := c.Write(a.throw[i%len(a.throw)]); err == nil {
 			a.packets.Add(1)
 		}
 	}
