@@ -37,7 +37,7 @@ var onlyIn = []struct {
 	in  []string
 }{
 	{"github.com/hashicorp/memberlist", []string{"membership", "internal/simnet"}}, // simnet is its transport
-	{"github.com/hashicorp/go-msgpack", []string{"membership"}}, // its tests write what hostile neighbours would
+	{"github.com/hashicorp/go-msgpack", []string{"membership"}},                    // its tests write what hostile neighbours would
 	{"github.com/buraksezer/consistent", []string{"ring"}},
 	{"github.com/robfig/cron", []string{"jobs"}},
 	{"modernc.org/sqlite", []string{"idempotency/sqlite", "cmd", "examples"}},
