@@ -1,10 +1,14 @@
 package membership
 
 import (
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/belfry-go/belfry/internal/simnet"
 )
 
 const (
@@ -29,6 +33,15 @@ func (f *fleet) boot(n int, p Profile) {
 	f.agree(formed, f.all, names(n))
 }
 
+// disband closes all at once, as when a whole deployment is stopped. One after the other takes long in a large one.
+func (f *fleet) disband() {
+	var wg sync.WaitGroup
+	for _, c := range f.all {
+		wg.Go(func() { f.close(c) })
+	}
+	wg.Wait()
+}
+
 // TestHundred makes each single change to a cluster of a hundred, and waits until all have one ring.
 func TestHundred(t *testing.T) {
 	t.Parallel()
@@ -43,6 +56,7 @@ func TestHundred(t *testing.T) {
 				f.boot(hundred, c.profile)
 				f.Logf("seed %d: %s: a hundred have joined and agree after %s", f.seed, c.name, time.Since(begun))
 				f.changeEach(c.name, c.profile)
+				f.disband()
 			})
 		})
 	}
@@ -97,7 +111,7 @@ func (f *fleet) changeEach(name string, p Profile) {
 			return all[:last]
 		}},
 	} {
-		time.Sleep(5 * time.Second)
+		time.Sleep(2 * time.Second)
 		begun := time.Now()
 		f.agreeRing(oneRing, f.all, c.do())
 		f.Logf("seed %d: %s: %s: one ring after %s", f.seed, name, c.name, time.Since(begun))
@@ -105,4 +119,85 @@ func (f *fleet) changeEach(name string, p Profile) {
 			f.Errorf("seed %d: %s took %s", f.seed, c.name, took)
 		}
 	}
+}
+
+// told is when all have seen what one of them announced.
+const told = time.Second
+
+// TestToldAll lets a member announce something while another joins and announces itself, over and over: who is told
+// late was missed by gossip, and waits for a push/pull, tens of seconds.
+func TestToldAll(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		profile Profile
+		n       int
+		loss    float64
+		rounds  int
+		most    time.Duration
+	}{
+		{"Fast 5", Fast, 5, 0, 100, told},
+		{"Fast 20", Fast, 20, 0.05, 10, told},
+		{"LAN 5", LAN, 5, 0, 100, told},
+		{"LAN 5, loss 20%", LAN, 5, 0.2, 100, told},
+		{"LAN 20, loss 5%", LAN, 20, 0.05, 40, told},
+		{"WAN 5", WAN, 5, 0, 40, 2 * told}, // its gossip ticks each half second
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, seeds(1), func(f *fleet) {
+				f.serve(c.n, c.profile)
+				time.Sleep(10 * time.Second)
+				f.net.Impair(simnet.Impairment{Loss: c.loss})
+				var worst time.Duration
+				for i := range c.rounds {
+					took, last := f.tellAll(i, c.profile)
+					if worst = max(worst, took); took > c.most {
+						f.Errorf("seed %d: round %d: %s is too long: %s; repeat with -run '%s'", f.seed, i, took, last, f.Name())
+					}
+					time.Sleep(2 * time.Second)
+				}
+				f.Logf("seed %d: %s: %d times all were told, after %s at most", f.seed, c.name, c.rounds, worst)
+			})
+		})
+	}
+}
+
+// tellAll lets one member announce round, and another join up to 0.2 s before or after, and returns how long it takes
+// from the join until everybody knows both, and who knew what last. The joiner leaves again.
+func (f *fleet) tellAll(round int, p Profile) (took time.Duration, last string) {
+	const span = 200 * time.Millisecond
+	v := strconv.Itoa(round)
+	tell := func(c *Cluster) {
+		if err := c.Announce(f.Context(), "serving", "layout", "", map[string]string{"round": v}); err != nil {
+			f.Error(err)
+		}
+	}
+	old := f.all[rand.IntN(len(f.all))]
+	seed := f.all[rand.IntN(len(f.all))].Addr()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		time.Sleep(rand.N(2 * span))
+		tell(old)
+	})
+	time.Sleep(span)
+	joiner := f.join(Config{Name: "new", Profile: p, Seeds: []string{seed}})
+	wg.Go(func() { tell(joiner) })
+	begun := time.Now()
+	waits := func(c *Cluster) bool {
+		facts := c.Facts()
+		for _, of := range []*Cluster{old, joiner} {
+			if c != of && facts[of.Self()]["round"] != v {
+				last = c.Self() + " of " + of.Self()
+				return true
+			}
+		}
+		return false
+	}
+	f.within(2*time.Minute, "all know the news", func() bool { return !slices.ContainsFunc(f.all, waits) })
+	took = time.Since(begun)
+	f.all = slices.DeleteFunc(f.all, func(c *Cluster) bool { return c == joiner })
+	f.close(joiner)
+	return took, last
 }
