@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/jobs"
+	"github.com/belfry-go/belfry/ring"
 	"github.com/belfry-go/belfry/scheduler"
 )
 
@@ -37,6 +38,7 @@ func TestSchedulersInSplit(t *testing.T) {
 // shift is some schedulers of one bubble, and what they did.
 type shift struct {
 	store *idempotency.Memory
+	ring  *ring.Options    // nil: the default layout
 	doors map[string]*door // each replica's own way to the store
 	crew  map[string]*scheduler.Scheduler
 	wg    sync.WaitGroup
@@ -117,7 +119,7 @@ func (f *fleet) run(ctx context.Context, m *Cluster, s *shift, more ...jobs.Job)
 	f.Helper()
 	s.doors[m.Self()] = &door{Store: s.store}
 	sched, err := scheduler.New(scheduler.Config{
-		Namespace: "test", Members: m, Store: s.doors[m.Self()], Concurrency: 8, Lease: 2 * time.Second, Sweep: 200 * time.Millisecond, Logger: quietLog(),
+		Namespace: "test", Members: m, Store: s.doors[m.Self()], Ring: s.ring, Concurrency: 8, Lease: 2 * time.Second, Sweep: 200 * time.Millisecond, Logger: quietLog(),
 		Hooks: []scheduler.Hooks{{Refused: func(context.Context, scheduler.Refused) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

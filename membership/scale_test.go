@@ -51,7 +51,7 @@ func TestHundred(t *testing.T) {
 	}{{"Fast", Fast}, {"LAN", LAN}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, seeds(1), func(f *fleet) {
+			bubble(t, seeds(t, 1), func(f *fleet) {
 				begun := time.Now()
 				f.boot(hundred, c.profile)
 				f.Logf("seed %d: %s: a hundred have joined and agree after %s", f.seed, c.name, time.Since(begun))
@@ -72,45 +72,49 @@ func (f *fleet) changeEach(name string, p Profile) {
 		f.all = slices.DeleteFunc(f.all, func(o *Cluster) bool { return o == c })
 	}
 	for _, c := range []struct {
-		name string
-		do   func() (want []string)
+		name     string
+		fastOnly bool // unless by flag: with LAN it costs much and shows nothing new
+		do       func() (want []string)
 	}{
-		{"a join", func() []string {
+		{"a join", false, func() []string {
 			f.announce(joiner("new"), Serving)
 			return append(names(hundred), "new")
 		}},
-		{"a graceful leave", func() []string {
+		{"a graceful leave", false, func() []string {
 			c := f.all[hundred]
 			remove(c)
 			f.close(c)
 			return all
 		}},
-		{"draining", func() []string {
+		{"draining", false, func() []string {
 			f.announce(f.all[last], Draining)
 			return all[:last]
 		}},
-		{"serving again", func() []string {
+		{"serving again", false, func() []string {
 			f.announce(f.all[last], Serving)
 			return all
 		}},
-		{"unfit", func() []string {
+		{"unfit", true, func() []string {
 			f.announce(f.all[last], Unfit)
 			return all[:last]
 		}},
-		{"fit again", func() []string {
+		{"fit again", true, func() []string {
 			f.announce(f.all[last], Serving)
 			return all
 		}},
-		{"a restart under the same name", func() []string {
+		{"a restart under the same name", true, func() []string {
 			f.crash(f.all[last])
 			f.announce(joiner(letter(last)), Serving)
 			return all
 		}},
-		{"a crash", func() []string {
+		{"a crash", false, func() []string {
 			f.crash(f.all[last])
 			return all[:last]
 		}},
 	} {
+		if c.fastOnly && p != Fast && *moreSeeds == 0 {
+			continue
+		}
 		time.Sleep(2 * time.Second)
 		begun := time.Now()
 		f.agreeRing(oneRing, f.all, c.do())
@@ -125,7 +129,7 @@ func (f *fleet) changeEach(name string, p Profile) {
 const told = time.Second
 
 // TestToldAll lets a member announce something while another joins and announces itself, over and over: who is told
-// late was missed by gossip, and waits for a push/pull, tens of seconds.
+// late was missed by gossip, and waits for a push/pull, tens of seconds. One in a case may be: none of 20,000 was.
 func TestToldAll(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -136,28 +140,33 @@ func TestToldAll(t *testing.T) {
 		rounds  int
 		most    time.Duration
 	}{
-		{"Fast 5", Fast, 5, 0, 100, told},
-		{"Fast 20", Fast, 20, 0.05, 10, told},
-		{"LAN 5", LAN, 5, 0, 100, told},
-		{"LAN 5, loss 20%", LAN, 5, 0.2, 100, told},
-		{"LAN 20, loss 5%", LAN, 20, 0.05, 40, told},
+		{"Fast 5", Fast, 5, 0, 40, told},
+		{"Fast 20", Fast, 20, 0.05, 5, told},
+		{"LAN 5", LAN, 5, 0, 60, told},
+		{"LAN 5, loss 20%", LAN, 5, 0.2, 60, told},
+		{"LAN 20, loss 5%", LAN, 20, 0.05, 15, told},
 		{"WAN 5", WAN, 5, 0, 40, 2 * told}, // its gossip ticks each half second
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, seeds(1), func(f *fleet) {
+			bubble(t, seeds(t, 1), func(f *fleet) {
 				f.serve(c.n, c.profile)
 				time.Sleep(10 * time.Second)
 				f.net.Impair(simnet.Impairment{Loss: c.loss})
 				var worst time.Duration
+				late := 0
 				for i := range c.rounds {
 					took, last := f.tellAll(i, c.profile)
 					if worst = max(worst, took); took > c.most {
-						f.Errorf("seed %d: round %d: %s is too long: %s; repeat with -run '%s'", f.seed, i, took, last, f.Name())
+						late++
+						f.Logf("seed %d: round %d: after %s, last was %s", f.seed, i, took, last)
 					}
 					time.Sleep(2 * time.Second)
 				}
 				f.Logf("seed %d: %s: %d times all were told, after %s at most", f.seed, c.name, c.rounds, worst)
+				if late > 1 {
+					f.Errorf("seed %d: %d of %d were told after more than %s; repeat with -run '%s'", f.seed, late, c.rounds, c.most, f.Name())
+				}
 			})
 		})
 	}
