@@ -67,7 +67,7 @@ func eachSecond(which []int, do func(i int)) {
 	for _, i := range which {
 		begun := time.Now()
 		do(i)
-		time.Sleep(time.Second - time.Since(begun))
+		rest(time.Second - time.Since(begun))
 	}
 }
 

@@ -129,7 +129,7 @@ func (f *fleet) removals(cs []*Cluster, d time.Duration) (n int, apart time.Dura
 		last[i] = c.view.snapshot()
 	}
 	for range d / step {
-		time.Sleep(step)
+		rest(step)
 		missing := false
 		for i, c := range cs {
 			s := c.view.snapshot()

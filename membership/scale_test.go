@@ -115,7 +115,7 @@ func (f *fleet) changeEach(name string, p Profile) {
 		if c.fastOnly && p != Fast && *moreSeeds == 0 {
 			continue
 		}
-		time.Sleep(2 * time.Second)
+		rest(2 * time.Second)
 		begun := time.Now()
 		f.agreeRing(oneRing, f.all, c.do())
 		f.Logf("seed %d: %s: %s: one ring after %s", f.seed, name, c.name, time.Since(begun))
@@ -187,10 +187,10 @@ func (f *fleet) tellAll(round int, p Profile) (took time.Duration, last string) 
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		time.Sleep(rand.N(2 * span))
+		<-time.After(rand.N(2 * span))
 		tell(old)
 	})
-	time.Sleep(span)
+	rest(span)
 	joiner := f.join(Config{Name: "new", Profile: p, Seeds: []string{seed}})
 	wg.Go(func() { tell(joiner) })
 	begun := time.Now()

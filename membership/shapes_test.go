@@ -180,7 +180,7 @@ func (f *fleet) swings(cs []*Cluster, d time.Duration) (changes, back []int) {
 		last[i] = c.view.snapshot()
 	}
 	for range d / quiet { // no two snapshots are nearer to each other
-		time.Sleep(quiet)
+		rest(quiet)
 		for i, c := range cs {
 			s := c.view.snapshot()
 			if s.changed != last[i].changed {
