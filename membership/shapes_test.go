@@ -133,10 +133,14 @@ func TestCrookedCuts(t *testing.T) {
 		{"LAN 50", LAN, 50, 0},
 	} {
 		for _, c := range crookedCuts {
+			few := s.seeds
+			if c.swings && s.n > 5 {
+				few = 0 // the costliest
+			}
 			name := s.name + ", " + c.name
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				bubble(t, seeds(t, s.seeds), func(f *fleet) {
+				bubble(t, seeds(t, few), func(f *fleet) {
 					all := f.serve(s.n, s.profile)
 					time.Sleep(10 * time.Second)
 					c.cut(f, all)
