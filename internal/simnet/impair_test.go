@@ -39,7 +39,6 @@ func TestDelay(t *testing.T) {
 		n, a, b := two(t)
 		const least, most = 50 * time.Millisecond, 500 * time.Millisecond
 		n.Impair(Impairment{DelayMin: least, DelayMax: most})
-		begun := time.Now()
 		send := func() {
 			if _, err := a.WriteTo([]byte{1}, b.Addr()); err != nil {
 				t.Fatal(err)
@@ -72,7 +71,7 @@ func TestDelay(t *testing.T) {
 		}
 
 		n.Impair(Impairment{DelayMin: least, DelayMax: least})
-		begun = time.Now()
+		begun := time.Now()
 		send()
 		if <-b.PacketCh(); time.Since(begun) != least {
 			t.Errorf("a fixed delay of %s", time.Since(begun))
