@@ -75,7 +75,7 @@ func eachSecond(which []int, do func(i int)) {
 // ring is followed by one that differs in one owner.
 func TestMassChurn(t *testing.T) {
 	t.Parallel()
-	bubble(t, seeds(t, 1), func(f *fleet) {
+	bubble(t, seedsOr(t, 1), func(f *fleet) {
 		f.serve(few, Fast)
 		for _, phase := range []string{"grow", "shrink"} {
 			var m moves
@@ -110,7 +110,7 @@ func TestMassChurn(t *testing.T) {
 // TestChurnLAN is the same with profile LAN, where a step may take longer than a second.
 func TestChurnLAN(t *testing.T) {
 	t.Parallel()
-	bubble(t, seeds(t, 1), func(f *fleet) {
+	bubble(t, seedsOr(t, 1), func(f *fleet) {
 		f.serve(few, LAN)
 		eachSecond(upTo(few, many), func(i int) {
 			f.announce(f.join(Config{Name: letter(i), Profile: LAN, Seeds: addrs(f.all[:1])}), Serving)
@@ -131,7 +131,7 @@ func TestChurnLAN(t *testing.T) {
 // TestMassCrash kills 27 of 30 at once. The rest find them dead one after the other.
 func TestMassCrash(t *testing.T) {
 	t.Parallel()
-	bubble(t, seeds(t, 1), func(f *fleet) {
+	bubble(t, seedsOr(t, 1), func(f *fleet) {
 		f.serve(many, Fast)
 		time.Sleep(5 * time.Second)
 		gone := slices.Clone(f.all[few:])
@@ -150,7 +150,7 @@ func TestMassCrash(t *testing.T) {
 // TestSchedulersInChurn runs a scheduler on each while 27 join 3 and leave again (F23): nothing is lost or done twice.
 func TestSchedulersInChurn(t *testing.T) {
 	t.Parallel()
-	bubble(t, seeds(t, 1), func(f *fleet) {
+	bubble(t, seedsOr(t, 1), func(f *fleet) {
 		s := newShift()
 		s.ring = &ring.Options{Partitions: 256, VirtualNodes: 20} // quick to build: 30 replicas build 54 rings each
 		defer s.wg.Wait()                                         // also after a Fatal: the schedulers end before the members

@@ -15,8 +15,8 @@ import (
 // moreSeeds is how many seeds the costly tests of large clusters and bad networks run; 0: their own few.
 var moreSeeds = flag.Int("membership.seeds", 0, "seeds of the costly tests in bubbles; 0: the few of the default run")
 
-// seeds returns how many seeds to run: few by default, where 0 leaves the test to the flag.
-func seeds(t *testing.T, few int) int {
+// seedsOr returns how many seeds to run: few by default, where 0 leaves the test to the flag.
+func seedsOr(t *testing.T, few int) int {
 	t.Helper()
 	if *moreSeeds > 0 {
 		return *moreSeeds
@@ -69,7 +69,7 @@ func TestLoss(t *testing.T) {
 		name := fmt.Sprintf("%s, loss %.0f%%, delay %s to %s", c.name, 100*c.loss, c.delay[0], c.delay[1])
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, seeds(t, c.seeds), func(f *fleet) {
+			bubble(t, seedsOr(t, c.seeds), func(f *fleet) {
 				all := f.serve(c.n, c.profile)
 				f.net.Impair(simnet.Impairment{Loss: c.loss, Duplicate: 0.05, DelayMin: c.delay[0], DelayMax: c.delay[1]})
 				removed, apart := f.removals(all, c.lasts)
@@ -99,7 +99,7 @@ func TestCorruptPackets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, seeds(t, c.seeds), func(f *fleet) {
+			bubble(t, seedsOr(t, c.seeds), func(f *fleet) {
 				var logged syncBuffer
 				for i := range 5 {
 					m := f.join(Config{Name: letter(i), Profile: LAN, Secrets: c.secrets, Seeds: addrs(f.all[:min(1, i)]),

@@ -51,7 +51,7 @@ func TestHundred(t *testing.T) {
 	}{{"Fast", Fast}, {"LAN", LAN}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, seeds(t, 1), func(f *fleet) {
+			bubble(t, seedsOr(t, 1), func(f *fleet) {
 				begun := time.Now()
 				f.boot(hundred, c.profile)
 				f.Logf("seed %d: %s: a hundred have joined and agree after %s", f.seed, c.name, time.Since(begun))
@@ -149,7 +149,7 @@ func TestToldAll(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, seeds(t, 1), func(f *fleet) {
+			bubble(t, seedsOr(t, 1), func(f *fleet) {
 				f.serve(c.n, c.profile)
 				time.Sleep(10 * time.Second)
 				f.net.Impair(simnet.Impairment{Loss: c.loss})

@@ -59,7 +59,7 @@ func TestShapes(t *testing.T) {
 		name := fmt.Sprintf("%s for %s", c.name, c.held)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, seeds(t, c.seeds), func(f *fleet) {
+			bubble(t, seedsOr(t, c.seeds), func(f *fleet) {
 				all := f.serve(c.n, c.profile)
 				time.Sleep(10 * time.Second)
 				parts := c.parts(c.n)
@@ -140,7 +140,7 @@ func TestCrookedCuts(t *testing.T) {
 			name := s.name + ", " + c.name
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				bubble(t, seeds(t, few), func(f *fleet) {
+				bubble(t, seedsOr(t, few), func(f *fleet) {
 					all := f.serve(s.n, s.profile)
 					time.Sleep(10 * time.Second)
 					c.cut(f, all)
@@ -206,7 +206,7 @@ func TestSchedulersInCrookedCuts(t *testing.T) {
 	for _, c := range crookedCuts {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, seeds(t, 1), func(f *fleet) {
+			bubble(t, seedsOr(t, 1), func(f *fleet) {
 				f.work(3, func(*shift) {
 					c.cut(f, f.all)
 					rest(time.Minute)
@@ -312,7 +312,7 @@ func betweenDues() {
 // leaves the ring, and the others run what is its own, at most grace + 2 s late.
 func TestBlindReplica(t *testing.T) {
 	t.Parallel()
-	bubble(t, seeds(t, 2), func(f *fleet) {
+	bubble(t, seedsOr(t, 2), func(f *fleet) {
 		const late = time.Second + 2*time.Second
 		blind := f.ring(names(3)).Owner("plain") // a due comes before it has noticed
 		var cut, heal time.Time
@@ -353,7 +353,7 @@ func TestBlindReplica(t *testing.T) {
 // context ends at 0.7 of the lease, and another replica does the run.
 func TestCutFromAll(t *testing.T) {
 	t.Parallel()
-	bubble(t, seeds(t, 2), func(f *fleet) {
+	bubble(t, seedsOr(t, 2), func(f *fleet) {
 		const lease, lasts, every = 2 * time.Second, 4 * time.Second, 20 * time.Second
 		var mu sync.Mutex
 		var cut, heal, ended time.Time
