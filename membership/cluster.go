@@ -23,7 +23,7 @@ const (
 
 	firstWait    = 2 * time.Second        // Join's wait for a seed
 	announceWait = 700 * time.Millisecond // until gossip has sent an announcement; 0.54 s were seen with 50 members
-	leaveStep    = 400 * time.Millisecond // of Close: to tell, and to leave
+	leaveStep    = 600 * time.Millisecond // of Close: to tell, and to leave; above WAN's gossip interval, or nobody hears it
 	closeMost    = 2 * time.Second        // of Close in all: more than announceWait + 2 leaveStep
 )
 

@@ -75,8 +75,8 @@ func TestProfiles(t *testing.T) {
 	t.Parallel()
 	for p, want := range map[Profile][4]time.Duration{
 		Fast: {200 * time.Millisecond, 100 * time.Millisecond, 50 * time.Millisecond, 8},
-		LAN:  {time.Second, 500 * time.Millisecond, 200 * time.Millisecond, 4},
-		WAN:  {5 * time.Second, 3 * time.Second, 500 * time.Millisecond, 4},
+		LAN:  {time.Second, 500 * time.Millisecond, 100 * time.Millisecond, 8},
+		WAN:  {5 * time.Second, 3 * time.Second, 500 * time.Millisecond, 8},
 	} {
 		s := p.settings()
 		got := [4]time.Duration{s.ProbeInterval, s.ProbeTimeout, s.GossipInterval, time.Duration(s.RetransmitMult)}

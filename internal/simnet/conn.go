@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -26,11 +27,11 @@ type half struct {
 	wake   chan struct{} // closed and replaced at each change
 }
 
-// chunk is what one Write sent; the end of the stream has end set.
+// chunk is what one Write sent, or the end of the stream: io.EOF, or what broke it.
 type chunk struct {
 	at   time.Time
 	data []byte
-	end  bool
+	end  error
 }
 
 func pair(a, b *Host) (*conn, *conn) {
@@ -65,8 +66,8 @@ func (h *half) take(b []byte) (n int, wake <-chan struct{}, next time.Time, err 
 		}
 		return 0, h.wake, next, nil
 	}
-	if c.end {
-		return 0, nil, next, io.EOF
+	if c.end != nil {
+		return 0, nil, next, c.end
 	}
 	n = copy(b, c.data)
 	if c.data = c.data[n:]; len(c.data) == 0 {
@@ -106,21 +107,26 @@ func (c *conn) Write(b []byte) (int, error) {
 	if shut {
 		return 0, opError("write", c.peer.Addr(), net.ErrClosed)
 	}
-	if len(b) > 0 {
-		c.put(chunk{data: slices.Clone(b)})
+	if len(b) == 0 {
+		return 0, nil
 	}
+	p := c.host.net.path(c.host.Addr(), c.peer.Addr())
+	if p.cut {
+		return len(b), nil
+	}
+	if p.reset {
+		c.in.put(chunk{end: syscall.ECONNRESET}, 0)
+		c.out.put(chunk{end: syscall.ECONNRESET}, p.delay)
+		return 0, opError("write", c.peer.Addr(), syscall.ECONNRESET)
+	}
+	c.out.put(chunk{data: slices.Clone(b)}, p.delay)
 	return len(b), nil
 }
 
-func (c *conn) put(k chunk) {
-	p := c.host.net.path(c.host.Addr(), c.peer.Addr())
-	if p.cut {
-		return
-	}
-	h := c.out
+func (h *half) put(k chunk, delay time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k.at = time.Now().Add(p.delay)
+	k.at = time.Now().Add(delay)
 	if k.at.Before(h.last) {
 		k.at = h.last
 	}
@@ -139,7 +145,9 @@ func (c *conn) Close() error {
 	}
 	c.in.mu.Unlock()
 	if !again {
-		c.put(chunk{end: true})
+		if p := c.host.net.path(c.host.Addr(), c.peer.Addr()); !p.cut {
+			c.out.put(chunk{end: io.EOF}, p.delay)
+		}
 		c.host.disown(c)
 	}
 	return nil

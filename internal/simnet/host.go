@@ -58,7 +58,7 @@ func (h *Host) DialTimeout(addr string, timeout time.Duration) (net.Conn, error)
 	there, back := h.net.path(h.Addr(), addr), h.net.path(addr, h.Addr())
 	wait, err := there.delay+back.delay, error(nil)
 	switch {
-	case there.cut || back.cut:
+	case there.cut || back.cut || wait > timeout:
 		wait, err = timeout, os.ErrDeadlineExceeded
 	case there.host == nil:
 		err = syscall.ECONNREFUSED

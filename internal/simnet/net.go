@@ -1,7 +1,7 @@
 // Package simnet is a network in memory for memberlist, made for testing/synctest bubbles: delays come from a seed
-// and pass in the bubble's fake time; packets can be lost, links cut in one or both directions, hosts killed. An
-// address that does not answer fails as a real one does: refused at once if its host is dead, timed out if the link
-// is cut.
+// and pass in the bubble's fake time, so that packets overtake each other; packets can be lost, duplicated and
+// corrupted, connections reset, links cut in one or both directions, hosts killed. An address that does not answer
+// fails as a real one does: refused at once if its host is dead, timed out if the link is cut.
 //
 // It does not make a run repeatable: memberlist and the Go runtime draw from sources of their own. Assert what must
 // always hold, over many seeds.
@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	delayMin  = time.Millisecond
-	delaySpan = 4 * time.Millisecond
-	port      = 7946
-	packets   = 1024 // queued at a host; more are lost, as with a socket's buffer
-	streams   = 64   // waiting to be accepted; more are refused
+	delayMin = time.Millisecond
+	delayMax = 5 * time.Millisecond
+	port     = 7946
+	packets  = 1024 // queued at a host; more are lost, as with a socket's buffer
+	streams  = 64   // waiting to be accepted; more are refused
 )
 
 // Net is one network. Its methods may be called from any goroutine of the bubble.
 type Net struct {
-	mu    sync.Mutex
-	rng   *rand.Rand
-	hosts map[string]*Host
-	cuts  map[link]bool
-	loss  float64
-	made  int // hosts, for the next address
-	tapes []*Tape
+	mu         sync.Mutex
+	rng        *rand.Rand
+	hosts      map[string]*Host
+	cuts       map[link]bool
+	impairment Impairment
+	made       int // hosts, for the next address
+	tapes      []*Tape
 }
 
 // link is one direction between two addresses.
@@ -43,9 +43,10 @@ type link struct{ from, to string }
 // New returns an empty network without loss, whose delays of 1 to 5 ms are drawn from seed.
 func New(seed uint64) *Net {
 	return &Net{
-		rng:   rand.New(rand.NewPCG(seed, 0)),
-		hosts: map[string]*Host{},
-		cuts:  map[link]bool{},
+		rng:        rand.New(rand.NewPCG(seed, 0)),
+		hosts:      map[string]*Host{},
+		cuts:       map[link]bool{},
+		impairment: Impairment{}.withDefaults(),
 	}
 }
 
@@ -93,13 +94,6 @@ func (n *Net) Heal() {
 	clear(n.cuts)
 }
 
-// Lose makes packets vanish with probability p; connections are not affected.
-func (n *Net) Lose(p float64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.loss = p
-}
-
 // Kill takes the host at addr off the network, as if its process had died: calls to it are refused, and what it
 // still tries to send goes nowhere.
 func (n *Net) Kill(addr string) {
@@ -116,6 +110,7 @@ type path struct {
 	host  *Host // nil: nobody there
 	cut   bool
 	delay time.Duration
+	reset bool // a connection breaks
 }
 
 func (n *Net) path(from, to string) path {
@@ -124,32 +119,9 @@ func (n *Net) path(from, to string) path {
 	return path{
 		host:  n.hosts[to],
 		cut:   n.cuts[link{from, to}],
-		delay: delayMin + time.Duration(n.rng.Int64N(int64(delaySpan))),
+		delay: n.delayLocked(),
+		reset: n.chanceLocked(n.impairment.Reset),
 	}
-}
-
-// send carries a packet, or loses it.
-func (n *Net) send(from, to string, b []byte) {
-	p := n.path(from, to)
-	n.mu.Lock()
-	lost := n.loss > 0 && n.rng.Float64() < n.loss
-	tapes := n.tapes
-	n.mu.Unlock()
-	for _, t := range tapes {
-		t.add(from, to, b)
-	}
-	if p.host == nil || p.cut || lost {
-		return
-	}
-	pkt := &memberlist.Packet{Buf: slices.Clone(b), From: address(from)}
-	time.AfterFunc(p.delay, func() {
-		pkt.Timestamp = time.Now()
-		select {
-		case <-p.host.down:
-		case p.host.packets <- pkt:
-		default:
-		}
-	})
 }
 
 func (n *Net) remove(addr string) {
