@@ -34,11 +34,11 @@ type gate struct {
 	stream   *decrypter // its own, since a large message takes it longer than a packet may wait
 	counters *counters
 
-	packets chan *memberlist.Packet // unbuffered; what comes after Shutdown is dropped
-	streams chan net.Conn           // the same
-	callers *visitors               // who called us
-	callees *visitors               // whom we called, while they answer
-	door    *door
+	packets   chan *memberlist.Packet // unbuffered; what comes after Shutdown is dropped
+	streams   chan net.Conn           // the same
+	callers   *visitors               // who called us
+	callees   *visitors               // whom we called, while they answer
+	turnstile *turnstile
 
 	stop    chan struct{} // closed by Shutdown: nothing is handed on any more
 	done    chan struct{} // closed once the transport is down
@@ -67,7 +67,7 @@ func newGate(t memberlist.NodeAwareTransport, c Config, keys *memberlist.Keyring
 	}
 	g.callers = &visitors{most: visitorsMost, crowded: crowded}
 	g.callees = &visitors{most: calleesMost, crowded: crowded}
-	g.door = newDoor(g.stop)
+	g.turnstile = newTurnstile(g.stop)
 	g.working.Go(g.passPackets)
 	g.working.Go(g.passStreams)
 	return g

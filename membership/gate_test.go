@@ -196,8 +196,8 @@ func TestGateStreams(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Minute)
-				if len(g.callers.all) > 0 || g.callers.bytes != 0 || len(g.door.place) > 0 {
-					t.Errorf("left behind: %d connections, %d bytes, %d places", len(g.callers.all), g.callers.bytes, len(g.door.place))
+				if len(g.callers.all) > 0 || g.callers.bytes != 0 || len(g.turnstile.place) > 0 {
+					t.Errorf("left behind: %d connections, %d bytes, %d places", len(g.callers.all), g.callers.bytes, len(g.turnstile.place))
 				}
 			})
 		})
@@ -335,8 +335,8 @@ func bigStates(size int) []wireState {
 	return all
 }
 
-// TestDoor lets only so much into memberlist at once; the rest waits, and comes in as others leave.
-func TestDoor(t *testing.T) {
+// TestTurnstile lets only so much into memberlist at once; the rest waits, and comes in as others leave.
+func TestTurnstile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		network := simnet.New(1)
@@ -389,15 +389,15 @@ func TestDoor(t *testing.T) {
 			}
 			in = nil
 		}
-		if n := len(g.door.place); n != 0 || g.counted(RefusedCrowded) != 0 {
+		if n := len(g.turnstile.place); n != 0 || g.counted(RefusedCrowded) != 0 {
 			t.Errorf("%d places are taken at the end, %d were refused", n, g.counted(RefusedCrowded))
 		}
 		_ = from.Shutdown()
 	})
 }
 
-// TestDoorEvicted gives the places back of one that was closed just when its turn had come.
-func TestDoorEvicted(t *testing.T) {
+// TestTurnstileEvicted gives the places back of one that was closed just when its turn had come.
+func TestTurnstileEvicted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := gateOn(t, simnet.New(1).Listen(), Config{})
@@ -406,7 +406,7 @@ func TestDoorEvicted(t *testing.T) {
 			close(v.out)
 			g.hand(v, make([]byte, guestUnit+1))
 		}
-		if n := len(g.door.place); n != 0 || len(g.door.turn) != 0 {
+		if n := len(g.turnstile.place); n != 0 || len(g.turnstile.turn) != 0 {
 			t.Errorf("%d places are taken by nobody", n)
 		}
 	})

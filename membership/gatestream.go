@@ -58,16 +58,16 @@ func (g *gate) visit(v *visitor) {
 
 // hand gives memberlist a connection whose message was vetted.
 func (g *gate) hand(v *visitor, message []byte) {
-	places, ok := g.door.enter(len(message), v.out)
+	places, ok := g.turnstile.enter(len(message), v.out)
 	if !ok {
 		return // closed by whoever ended it
 	}
 	if !g.callers.leave(v) {
-		g.door.leave(places)
+		g.turnstile.leave(places)
 		return
 	}
 	_ = v.conn.SetDeadline(time.Time{}) // memberlist sets its own
-	to := &guest{Conn: v.conn, message: message, sent: &g.counters.sent, release: func() { g.door.leave(places) }}
+	to := &guest{Conn: v.conn, message: message, sent: &g.counters.sent, release: func() { g.turnstile.leave(places) }}
 	select {
 	case g.streams <- to:
 	case <-g.stop:

@@ -15,27 +15,27 @@ const (
 	guestUnit  = guestBytes / guestsMost
 )
 
-// door hands connections on, the first come first.
-type door struct {
+// turnstile hands connections on, the first come first.
+type turnstile struct {
 	turn  chan struct{} // capacity 1: whose turn it is to take places
 	place chan struct{} // capacity guestsMost, each for guestUnit bytes
 	stop  <-chan struct{}
 }
 
-func newDoor(stop <-chan struct{}) *door {
-	return &door{turn: make(chan struct{}, 1), place: make(chan struct{}, guestsMost), stop: stop}
+func newTurnstile(stop <-chan struct{}) *turnstile {
+	return &turnstile{turn: make(chan struct{}, 1), place: make(chan struct{}, guestsMost), stop: stop}
 }
 
 // enter waits for room for a message of so many bytes, and returns how many places it took. It reports false if it was
 // ended before.
-func (d *door) enter(size int, out <-chan struct{}) (places int, ok bool) {
-	if !take(d.turn, out, d.stop) {
+func (t *turnstile) enter(size int, out <-chan struct{}) (places int, ok bool) {
+	if !take(t.turn, out, t.stop) {
 		return 0, false
 	}
-	defer func() { <-d.turn }()
+	defer func() { <-t.turn }()
 	for want := 1 + (size-1)/guestUnit; places < want; places++ {
-		if !take(d.place, out, d.stop) {
-			d.leave(places)
+		if !take(t.place, out, t.stop) {
+			t.leave(places)
 			return 0, false
 		}
 	}
@@ -53,9 +53,9 @@ func take(c chan<- struct{}, out, stop <-chan struct{}) bool {
 	return false
 }
 
-func (d *door) leave(places int) {
+func (t *turnstile) leave(places int) {
 	for range places {
-		<-d.place
+		<-t.place
 	}
 }
 
