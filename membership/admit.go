@@ -3,7 +3,6 @@ package membership
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -28,7 +27,7 @@ func (v *view) NotifyAlive(n *memberlist.Node) error {
 		err = errors.New("it names another process")
 	}
 	if err != nil {
-		v.pump.add(slog.LevelWarn, fmt.Sprintf("not a member: the meta of %.100q at %s cannot be read: %v; it runs another version, or is no replica", n.Name, n.Address(), err))
+		v.refuse(RefusedMeta, fmt.Sprintf("member %.100q", n.Name), n.Address(), err.Error())
 		return err
 	}
 	return v.admit(n)
@@ -47,8 +46,8 @@ func (v *view) admit(n *memberlist.Node) error {
 		v.window, v.came = now, 0
 	}
 	if v.came >= newcomers || len(v.others) >= membersMost {
-		v.pump.add(slog.LevelWarn, fmt.Sprintf("not a member: %.100q at %s: there are %d members, and %d came within a minute; is somebody forging them?",
-			n.Name, n.Address(), len(v.others), v.came))
+		v.refuse(RefusedCrowded, fmt.Sprintf("member %.100q", n.Name), n.Address(),
+			fmt.Sprintf("there are %d members, and %d came within a minute; is somebody forging them?", len(v.others), v.came))
 		return errCrowd
 	}
 	v.came++

@@ -22,9 +22,12 @@ const (
 	bootBytes = 8
 
 	firstWait    = 2 * time.Second        // Join's wait for a seed
-	announceWait = 700 * time.Millisecond // until gossip has sent an announcement; 0.54 s were seen with 50 members
-	leaveStep    = 600 * time.Millisecond // of Close: to tell, and to leave; above WAN's gossip interval, or nobody hears it
-	closeMost    = 2 * time.Second        // of Close in all: more than announceWait + 2 leaveStep
+	announceWait = 700 * time.Millisecond // until gossip has sent an announcement: one tick of WAN's, and some
+	// announcePackets have to have carried an announcement before it counts as sent: what goes out in two ticks of gossip.
+	announcePackets = 6
+	announceAgain   = 2 * time.Second
+	leaveStep       = 600 * time.Millisecond // of Close: to tell, and to leave; above WAN's gossip interval, or nobody hears it
+	closeMost       = 2 * time.Second        // of Close in all: more than announceWait + 2 leaveStep
 )
 
 // Cluster is this process's membership in a gossiping cluster. Make one with Join and end it with Close. Its
@@ -84,14 +87,14 @@ func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
 	life, quit := context.WithCancel(context.WithoutCancel(ctx))
 	p := newPump(c.Logger)
 	boot := newBoot()
+	n := newCounters(p)
 	v := newView(meta{name: c.Name, boot: boot, born: time.Now().UnixNano(), version: c.Version, zone: c.Zone,
-		reason: "starting: it has announced nothing yet"}, c.Expect, c.Logger, p)
+		reason: "starting: it has announced nothing yet"}, c.Expect, c.Logger, n)
 	keys, err := newKeys(c.Secrets)
 	if err != nil {
 		quit()
 		return nil, fmt.Errorf("membership: secrets: %w", err)
 	}
-	n := newCounters(p)
 	g, addr, err := start(life, c, keys, v, n, open)
 	if err != nil {
 		quit()
@@ -119,7 +122,7 @@ func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
 
 // start begins to gossip, and returns the address that the others use.
 func start(life context.Context, c Config, keys *memberlist.Keyring, v *view, n *counters, open opener) (*memberlist.Memberlist, string, error) {
-	l := log.New(v.pump, "", 0)
+	l := log.New(n.pump, "", 0)
 	wire, err := open(life, l)
 	if err != nil {
 		return nil, "", err
@@ -243,48 +246,53 @@ func (c *Cluster) say(said meta, sent chan<- struct{}) error {
 		return errors.New("membership: announce: the cluster is closed")
 	}
 	c.waiters = append(c.waiters, sent)
-	c.view.say(said)
-	c.view.retell()
+	if !c.view.say(said) {
+		c.view.retell()
+	}
 	return nil
 }
 
 // announceLoop sends announcements in their order; those that pile up go as the last of them. It ends with ctx, and wakes
-// all that wait.
+// all that wait. Each is sent once more a while later: gossip is lossy, and memberlist's queue can lose a message of the
+// same length as another after one about the same member was replaced in it.
 func (c *Cluster) announceLoop(ctx context.Context) {
 	defer func() { wake(c.take()) }()
+	var again <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-again:
+			again = nil
+			_ = c.gossip.UpdateNode(time.Nanosecond)
+			continue
 		case <-c.view.tell:
 		}
 		now := c.take()
 		c.send(ctx)
 		wake(now)
+		again = time.After(announceAgain)
 	}
 }
 
-// send returns when gossip has sent what we say of ourselves to some members. What is newer by then is sent at once, and
-// makes the older end; and once more by the next turn of the loop, for the two may have overtaken each other.
+// send hands what we say of ourselves to gossip, and returns when some packets have carried it, or when there is something
+// newer to say. Only one goroutine may call UpdateNode at a time.
 func (c *Cluster) send(ctx context.Context) {
-	sent := make(chan struct{})
-	go func() {
-		defer close(sent)
-		_ = c.gossip.UpdateNode(announceWait) // the only error is that it takes longer; memberlist goes on with it
-	}()
-	newer := false
-	for {
+	_ = c.gossip.UpdateNode(time.Nanosecond) // queues it; the only error is that it does not wait
+	if c.view.alone() {
+		return
+	}
+	late := time.NewTimer(announceWait)
+	defer late.Stop()
+	for enough := c.view.packets.Load() + announcePackets; c.view.packets.Load() < enough; {
 		select {
-		case <-sent:
-			if newer {
-				c.view.retell()
-			}
-			return
+		case <-c.view.sent:
 		case <-c.view.tell:
-			newer = true
-			_ = c.gossip.UpdateNode(time.Nanosecond) // queues, and does not wait
+			c.view.retell()
+			return
+		case <-late.C:
+			return
 		case <-ctx.Done():
-			<-sent
 			return
 		}
 	}

@@ -197,8 +197,8 @@ func TestOneName(t *testing.T) {
 		if why := older.Reason(); !strings.Contains(why, newer.Boot()) || newer.Reason() != "" {
 			f.Errorf("the older says %q, the newer %q", why, newer.Reason())
 		}
-		f.agree(0, others, names(3))
-		f.agree(0, []*Cluster{older}, []string{letter(0), letter(2)})
+		f.agree(time.Second, others, names(3))
+		f.agree(time.Second, []*Cluster{older}, []string{letter(0), letter(2)})
 		if err := newer.Announce(f.Context(), "serving", "layout", "", map[string]string{"store": "new"}); err != nil {
 			f.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestTwoBootsAlone(t *testing.T) {
 		newer := f.join(Config{Name: older.Self(), Seeds: addrs(f.all)})
 		f.announce(newer, Serving)
 		f.agree(5*time.Second, []*Cluster{older}, nil)
-		f.agree(0, []*Cluster{newer}, names(1))
+		f.agree(time.Second, []*Cluster{newer}, names(1))
 		f.crash(newer)
 		f.agree(5*time.Second, []*Cluster{older}, names(1))
 	})

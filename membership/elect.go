@@ -53,13 +53,13 @@ func elect(self meta, peers []peer) (owners []string, verdicts map[string]verdic
 			break
 		}
 	}
-	basis, holders := prevailing(pool)
+	rule := settle(pool)
 	for _, m := range pool {
+		why := rule.against(m)
 		switch {
-		case m.basis() != basis:
-			if m.state == Serving {
-				verdicts[m.node()] = verdict{Unfit, m.basis().against(basis, holders, len(pool))}
-			}
+		case why != "" && m.state == Serving:
+			verdicts[m.node()] = verdict{Unfit, why}
+		case why != "":
 		case m.name == self.name && m.boot != self.boot:
 			// Self was superseded.
 		default:
@@ -73,37 +73,53 @@ func elect(self meta, peers []peer) (owners []string, verdicts map[string]verdic
 // factStore is the fact under which a scheduler announces its store's identity.
 const factStore = "store"
 
-// basis is what owners must have in common.
-type basis struct{ layout, store string }
+// common is what owners must have in common.
+type common struct{ layout, store choice }
 
-func (m meta) basis() basis { return basis{m.layout, m.facts[factStore]} }
-
-// against says what makes b differ from the prevailing one, and what to do.
-func (b basis) against(most basis, holders, of int) string {
-	if b.layout != most.layout {
-		return fmt.Sprintf("its ring layout %q is not %q, which %d of %d members have; give all replicas the same Config.Ring",
-			b.layout, most.layout, holders, of)
-	}
-	return fmt.Sprintf("its store %q is not %q, which %d of %d members use; check which database it opens, or whether that was replaced",
-		b.store, most.store, holders, of)
+// choice is a value, and how many of how many have it.
+type choice struct {
+	value       string
+	holders, of int
 }
 
-// prevailing returns the basis that most have, and of equally many the one that the longest-running member has: a newcomer
+// settle finds the layout that counts, and then the store among those who have it. A member that names no store has
+// none to disagree about.
+func settle(pool []meta) common {
+	layout := prevailing(pool, func(m meta) string { return m.layout })
+	using := slices.DeleteFunc(slices.Clone(pool), func(m meta) bool { return m.layout != layout.value || m.facts[factStore] == "" })
+	return common{layout, prevailing(using, func(m meta) string { return m.facts[factStore] })}
+}
+
+// against says what keeps m from owning, and what to do; nothing if it may.
+func (s common) against(m meta) string {
+	switch store := m.facts[factStore]; {
+	case m.layout != s.layout.value:
+		return fmt.Sprintf("its ring layout %q is not %q, which %d of %d members have; give all replicas the same Config.Ring",
+			m.layout, s.layout.value, s.layout.holders, s.layout.of)
+	case store != "" && store != s.store.value:
+		return fmt.Sprintf("its store %q is not %q, which %d of %d members use; check which database it opens, or whether that was replaced",
+			store, s.store.value, s.store.holders, s.store.of)
+	}
+	return ""
+}
+
+// prevailing returns the value that most have, and of equally many the one that the longest-running member has: a newcomer
 // does not overrule who was there.
-func prevailing(pool []meta) (most basis, holders int) {
-	count := map[basis]int{}
-	oldest := map[basis]meta{}
+func prevailing(pool []meta, value func(meta) string) choice {
+	count := map[string]int{}
+	oldest := map[string]meta{}
 	for _, m := range pool {
-		b := m.basis()
-		count[b]++
-		if o, ok := oldest[b]; !ok || o.newer(m) {
-			oldest[b] = m
+		v := value(m)
+		count[v]++
+		if o, ok := oldest[v]; !ok || o.newer(m) {
+			oldest[v] = m
 		}
 	}
-	for b, n := range count {
-		if n > holders || n == holders && oldest[most].newer(oldest[b]) {
-			most, holders = b, n
+	most := choice{of: len(pool)}
+	for v, n := range count {
+		if n > most.holders || n == most.holders && oldest[most.value].newer(oldest[v]) {
+			most.value, most.holders = v, n
 		}
 	}
-	return most, holders
+	return most
 }

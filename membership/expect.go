@@ -11,8 +11,9 @@ import (
 const expectMost = 30 * time.Second
 
 // speakLocked makes what the others are told of what was announced. A replica that would serve is joining until it has
-// seen as many replicas as it expects: nobody counts it as an owner before, itself included.
-func (v *view) speakLocked() {
+// seen as many replicas as it expects: nobody counts it as an owner before, itself included. It reports whether there is
+// something new to be sent.
+func (v *view) speakLocked() (changed bool) {
 	if v.expect > 0 && v.seenLocked() >= v.expect {
 		v.expect = 0
 	}
@@ -22,10 +23,11 @@ func (v *view) speakLocked() {
 		now.reason = fmt.Sprintf("owns nothing before it has seen %d replicas, or waited %s for them", v.expect, expectMost)
 	}
 	if bytes.Equal(now.encode(), v.self.encode()) {
-		return
+		return false
 	}
 	v.self.meta = now
 	v.retell()
+	return true
 }
 
 // seenLocked returns how many replicas live, this one included.

@@ -31,7 +31,7 @@ const (
 	// connections and says nothing; if it is a replica, for loss, or an MTU that is too small on the way.
 	RefusedSlow
 	// RefusedCrowded is a connection that was closed, being the oldest, since more than 128 were being read, or more
-	// than 32 MiB from them. See who opens so many, and close the port to them.
+	// than 32 MiB from them; or a member beyond 2,048. See who opens so many, and close the port to them.
 	RefusedCrowded
 	// RefusedMeta is a member of the gossip whose announcement cannot be read; it is not shown and owns nothing. Look for
 	// another program, or a version of another format, with the same namespace and key.
@@ -50,7 +50,7 @@ var advice = [refusals]struct{ word, do string }{
 	RefusedSize:      {"size", "if a replica sent it, look for another version of the program, else close the port to its sender"},
 	RefusedMalformed: {"malformed", "if a replica sent it, look for a damaging link or another version of the program, else close the port to its sender"},
 	RefusedSlow:      {"slow", "if it is a replica, look for loss or a small MTU on the way, else close the port to it"},
-	RefusedCrowded:   {"crowded", "see who opens so many connections, and close the port to them"},
+	RefusedCrowded:   {"crowded", "see who comes in such numbers, and close the port to them"},
 	RefusedMeta:      {"meta", "look for another program or version with this namespace and key"},
 }
 

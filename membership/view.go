@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -32,12 +33,15 @@ type snapshot struct {
 // its only packet goroutine, so they take v.mu for a moment, never block and never call back.
 type view struct {
 	logger *slog.Logger
-	pump   *pump
-	node   string        // ours, in memberlist
-	kick   chan struct{} // capacity 1: something has changed; a second token would say nothing new
+	refuse func(why Refusal, thing string, from any, what string) // counts and logs
+	node   string                                                 // ours, in memberlist
+	kick   chan struct{}                                          // capacity 1: something has changed; a second token would say nothing new
 
 	tell  chan struct{} // capacity 1: what we say of ourselves has changed
 	hints chan struct{} // capacity 1: somebody asked this replica to look
+
+	packets atomic.Int64  // that gossip has filled
+	sent    chan struct{} // capacity 1: packets has risen
 
 	mu     sync.Mutex
 	said   meta            // what the program announced
@@ -50,14 +54,15 @@ type view struct {
 	came   int       // processes that were new to us since
 }
 
-func newView(self meta, expect int, logger *slog.Logger, p *pump) *view {
+func newView(self meta, expect int, logger *slog.Logger, n *counters) *view {
 	return &view{
 		logger: logger,
-		pump:   p,
+		refuse: n.refuse,
 		node:   self.node(),
 		kick:   make(chan struct{}, 1),
 		tell:   make(chan struct{}, 1),
 		hints:  make(chan struct{}, 1),
+		sent:   make(chan struct{}, 1),
 		said:   self,
 		self:   peer{meta: self},
 		expect: expect,
@@ -69,13 +74,13 @@ func newView(self meta, expect int, logger *slog.Logger, p *pump) *view {
 
 // run publishes coalesced snapshots until ctx ends, and lets a replica that was held back go in time.
 func (v *view) run(ctx context.Context) {
-	patience := time.NewTimer(expectMost)
-	defer patience.Stop()
+	late := time.NewTimer(expectMost)
+	defer late.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-patience.C:
+		case <-late.C:
 			v.release()
 			continue
 		case <-v.kick:
@@ -208,12 +213,15 @@ func (v *view) snapshot() *snapshot {
 	return v.now
 }
 
-// say changes what we say of ourselves, and the own view with it at once.
-func (v *view) say(m meta) {
+// say changes what we say of ourselves, and the own view with it at once. It reports whether there is something new to
+// be sent.
+func (v *view) say(m meta) (changed bool) {
 	v.mu.Lock()
 	v.said = m
+	changed = v.speakLocked()
 	v.mu.Unlock()
 	v.publish()
+	return changed
 }
 
 // locate sets the own address.
@@ -301,8 +309,15 @@ func (v *view) NotifyLeave(n *memberlist.Node) {
 
 // The channels of memberlist for data of the application. Nothing of ours goes there.
 
-// GetBroadcasts has none.
-func (v *view) GetBroadcasts(int, int) [][]byte { return nil }
+// GetBroadcasts has none. memberlist asks once for each packet that it fills with what is to be spread.
+func (v *view) GetBroadcasts(int, int) [][]byte {
+	v.packets.Add(1)
+	select {
+	case v.sent <- struct{}{}:
+	default:
+	}
+	return nil
+}
 
 // LocalState has none.
 func (v *view) LocalState(bool) []byte { return nil }
