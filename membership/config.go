@@ -236,17 +236,21 @@ func lookup(ctx context.Context, addr string) (*net.TCPAddr, error) {
 
 // settings returns memberlist's configuration of a profile. Its 4 retransmissions lose updates, the more the quicker
 // the gossip and the worse the network; who was missed waits for a push/pull, tens of seconds. With 8 hardly anybody
-// is missed. Who has no news sends no gossip, so that neither this nor a short interval costs idle members anything.
+// is missed. Who has no news sends no gossip, so that neither this nor a short interval costs idle members bytes.
 // Compression is off in all: the messages are below 200 bytes, and it made nearly all of gossip's garbage.
+//
+// Fast is what was measured to see a crash within 1.5 s at the least cost of an idle member, which is that of being woken:
+// fewer probes, each of which is enough to suspect, and after 0.7 s to be sure. A member has to be silent for
+// 1.05 s to be taken for dead, against 0.8 s with a probe each 0.2 s that two have to confirm.
 func (p Profile) settings() *memberlist.Config {
 	m := memberlist.DefaultLANConfig()
 	switch p {
 	case Fast:
-		m.ProbeInterval = 200 * time.Millisecond
-		m.ProbeTimeout = 100 * time.Millisecond
-		m.SuspicionMult = 3
-		m.SuspicionMaxTimeoutMult = 2
-		m.GossipInterval = 50 * time.Millisecond
+		m.ProbeInterval = 350 * time.Millisecond
+		m.ProbeTimeout = 120 * time.Millisecond
+		m.SuspicionMult = 2
+		m.GossipInterval = 100 * time.Millisecond
+		m.GossipNodes = 4
 	case LAN:
 		m.GossipInterval = 100 * time.Millisecond
 	case WAN:

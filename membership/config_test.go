@@ -74,7 +74,7 @@ func TestAdvertise(t *testing.T) {
 func TestProfiles(t *testing.T) {
 	t.Parallel()
 	for p, want := range map[Profile][4]time.Duration{
-		Fast: {200 * time.Millisecond, 100 * time.Millisecond, 50 * time.Millisecond, 8},
+		Fast: {350 * time.Millisecond, 120 * time.Millisecond, 100 * time.Millisecond, 8},
 		LAN:  {time.Second, 500 * time.Millisecond, 100 * time.Millisecond, 8},
 		WAN:  {5 * time.Second, 3 * time.Second, 500 * time.Millisecond, 8},
 	} {
@@ -84,7 +84,7 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("profile %d: %v, compression %v", p, got, s.EnableCompression)
 		}
 	}
-	if s := Fast.settings(); s.SuspicionMult != 3 || s.SuspicionMaxTimeoutMult != 2 {
-		t.Errorf("Fast suspects %d, %d", s.SuspicionMult, s.SuspicionMaxTimeoutMult)
+	if s := Fast.settings(); s.SuspicionMult != 2 || s.GossipNodes != 4 {
+		t.Errorf("Fast suspects %d, gossips with %d", s.SuspicionMult, s.GossipNodes)
 	}
 }

@@ -100,19 +100,19 @@ func TestLostPick(t *testing.T) {
 	l := lost{}
 	at := func(q peer, addr string) peer { q.addr = addr; return q }
 	for i := range 2 * lostMost {
-		q := at(proc(fmt.Sprint("old", i), 1, Serving, ""), fmt.Sprint("old:", i))
+		q := at(proc(fmt.Sprint("old", i), 1000+i, Serving, ""), fmt.Sprint("old:", i))
 		l.add(q.node(), q, now.Add(time.Duration(i)))
 	}
-	if len(l) != lostMost || l[proc("old0", 1, 0, "").node()].addr != "" || l["old511@0000000000000001"].addr != "old:511" {
+	if len(l) != lostMost || l[proc("old0", 1000, 0, "").node()].addr != "" || l[proc("old511", 1511, 0, "").node()].addr != "old:511" {
 		t.Errorf("%d are remembered, and not the newest", len(l))
 	}
-	for _, name := range []string{"near", "busy", "again"} {
-		q := at(proc(name, 1, Serving, ""), name+":1")
+	for i, name := range []string{"near", "busy", "again"} {
+		q := at(proc(name, 1+i, Serving, ""), name+":1")
 		l.add(q.node(), q, now.Add(time.Minute))
 	}
 	live := map[string]peer{
-		"x": at(proc("x", 1, Serving, ""), "busy:1"),      // a new process at an old address
-		"y": at(proc("again", 2, Serving, ""), "again:2"), // a new boot elsewhere
+		"x": at(proc("x", 8, Serving, ""), "busy:1"),      // a new process at an old address
+		"y": at(proc("again", 9, Serving, ""), "again:2"), // a new boot elsewhere
 	}
 	got := map[string]int{}
 	for range 1000 {

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -57,9 +58,12 @@ const (
 	tagZone
 )
 
-// node is the member's name in memberlist: unique to the process, so that a restarted replica is a new member
-// and never in conflict with what is remembered of its predecessor.
-func (m meta) node() string { return m.name + "@" + m.boot }
+// node is the member's name in memberlist: that of the process, so that a restarted replica is a new member and never in
+// conflict with what is remembered of its predecessor; and short, since each probe carries two.
+func (m meta) node() string {
+	boot, _ := hex.DecodeString(m.boot) // made by newBoot or by decodeMeta
+	return base64.RawURLEncoding.EncodeToString(boot)
+}
 
 // newer reports whether m started after o: by time, then by boot id, so that all replicas agree.
 func (m meta) newer(o meta) bool {

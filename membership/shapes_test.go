@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -218,7 +219,8 @@ func TestSchedulersInCrookedCuts(t *testing.T) {
 	}
 }
 
-// door is a replica's way to the store. While it is shut no call is answered before its context ends.
+// door is a replica's way to the store, which takes a few milliseconds. While it is shut no call is answered before its
+// context ends.
 type door struct {
 	idempotency.Store
 	shut atomic.Bool
@@ -226,6 +228,7 @@ type door struct {
 
 func (d *door) wait(ctx context.Context) error {
 	if !d.shut.Load() {
+		time.Sleep(time.Millisecond + rand.N(4*time.Millisecond))
 		return nil
 	}
 	<-ctx.Done()

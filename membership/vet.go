@@ -15,7 +15,7 @@ const (
 	maxMessage = 1 << 20 // of a connection: more than 1,500 members with every part of their meta at its bound
 	maxStates  = 4096    // members and recent dead in one message
 	maxPayload = 64 << 10
-	maxNode    = 128 // bytes of a member's name in memberlist: name@boot
+	maxNode    = 128 // bytes of a member's name in memberlist; ours have 11
 	maxError   = 1 << 10
 	maxNest    = 2 // packets in packets; memberlist sends one level
 )

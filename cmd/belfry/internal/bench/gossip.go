@@ -162,15 +162,19 @@ func (g *gossip) idle(ctx context.Context, r *GossipReport) error {
 		return err
 	}
 	r.LostIdle = g.lost - lost
-	var cpu []float64
+	var cpu, sent, received []float64
 	for name, to := range after {
-		used, err := cores(before[name], to)
+		from := before[name]
+		took := to.At.Sub(from.At).Seconds()
+		sent = append(sent, thousandths(float64(to.Sent-from.Sent)/took))
+		received = append(received, thousandths(float64(to.Recv-from.Recv)/took))
+		used, err := cores(from, to)
 		if err != nil {
 			return err
 		}
 		cpu = append(cpu, thousandths(1000*used))
 	}
-	r.CPU = stats(cpu)
+	r.CPU, r.Sent, r.Received = stats(cpu), stats(sent), stats(received)
 	return nil
 }
 

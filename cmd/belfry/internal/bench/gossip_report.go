@@ -21,9 +21,11 @@ type GossipReport struct {
 	DrainedCloseTook Stats   `json:"drained_close_took_ms"` // the same where draining was announced before
 
 	Idle     float64 `json:"idle_seconds"`
-	CPU      Stats   `json:"idle_cpu_ms_per_second"` // one sample of each member, user and system
-	LostIdle int     `json:"false_removals_idle"`    // how often a member lost one that was alive, while idle
-	LostBusy int     `json:"false_removals_busy"`    // the same while others were killed, closed, drained or unfit
+	CPU      Stats   `json:"idle_cpu_ms_per_second"`         // one sample of each member, user and system
+	Sent     Stats   `json:"idle_sent_bytes_per_second"`     // gossip's, without the headers of UDP, TCP and IP
+	Received Stats   `json:"idle_received_bytes_per_second"` // the same
+	LostIdle int     `json:"false_removals_idle"`            // how often a member lost one that was alive, while idle
+	LostBusy int     `json:"false_removals_busy"`            // the same while others were killed, closed, drained or unfit
 
 	Timer Stats `json:"timer_ms"` // how late a plain 10 ms timer fired in the parent: the machine's noise
 }
@@ -50,6 +52,8 @@ func (r GossipReport) Print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\n%-66s %6s %9s %9s\n", fmt.Sprintf("idle for %g s, each member", r.Idle), "n", "median", "max")
 	fmt.Fprintf(w, "%-66s %6d %9.2f %9.2f\n", "CPU, user and system, ms a second", r.CPU.N, r.CPU.P50, r.CPU.Max)
+	fmt.Fprintf(w, "%-66s %6d %9.0f %9.0f\n", "gossip sent, bytes a second", r.Sent.N, r.Sent.P50, r.Sent.Max)
+	fmt.Fprintf(w, "%-66s %6d %9.0f %9.0f\n", "gossip received, bytes a second", r.Received.N, r.Received.P50, r.Received.Max)
 	fmt.Fprintf(w, "\nFalse removals, a member not seen by another that was there: %d while idle, %d in the rest.\n", r.LostIdle, r.LostBusy)
 	printNoise(w, r.Timer)
 }

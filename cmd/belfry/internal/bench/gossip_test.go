@@ -35,6 +35,9 @@ func TestGossip(t *testing.T) {
 			t.Errorf("%s: got %+v, want %d of more than nothing", c.name, c.got, c.n)
 		}
 	}
+	if r.Sent.N != 3 || r.Received.N != 3 {
+		t.Errorf("bytes of gossip: %+v, %+v", r.Sent, r.Received)
+	}
 	if r.Members != 3 || r.Profile != "fast" || r.Idle != 0.1 || r.Boot <= 0 || r.Timer.N == 0 {
 		t.Errorf("got %+v", r)
 	}
@@ -43,13 +46,14 @@ func TestGossip(t *testing.T) {
 func TestGossipPrint(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	GossipReport{Members: 5, Profile: "lan", Boot: 410.25, Killed: Stats{10, 6400, 7000, 7000}, CPU: Stats{5, 1.125, 1.5, 1.5},
+	GossipReport{Members: 5, Profile: "lan", Boot: 410.25, Killed: Stats{10, 6400, 7000, 7000}, CPU: Stats{5, 1.125, 1.5, 1.5}, Sent: Stats{5, 400, 420, 420},
 		Idle: 30, LostIdle: 1, LostBusy: 2}.Print(&b)
 	for _, part := range []string{
 		"5 members", "gossip profile lan", "idle for 30 s",
 		"boot: all join at once, until all see all                               1     410.2     410.2\n",
 		"until nobody sees it                                   10    6400.0    7000.0\n",
 		"ms a second                                       5      1.12      1.50\n",
+		"gossip sent, bytes a second                                             5       400       420\n",
 		"1 while idle, 2 in the rest",
 	} {
 		if !strings.Contains(b.String(), part) {

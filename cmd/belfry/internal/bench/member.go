@@ -87,7 +87,8 @@ func (m member) obey(ctx context.Context, o order) error {
 	at := time.Now()
 	switch o.Do {
 	case tellUsage:
-		m.report(fleet.Event{Kind: fleet.Usage, At: at, CPU: fleet.CPU()})
+		gossip := m.cluster.Stats()
+		m.report(fleet.Event{Kind: fleet.Usage, At: at, CPU: fleet.CPU(), Sent: gossip.Sent, Recv: gossip.Received})
 		return nil
 	case leave:
 		if err := m.cluster.Close(); err != nil {

@@ -11,7 +11,7 @@ const (
 	Refused = "refused"  // the store refused a claim: Cause
 	TakenUp = "taken up" // it took up an orphaned run
 	Memory  = "memory"   // its peak resident memory is Bytes
-	Usage   = "usage"    // until At it has used CPU, and made Calls calls of the store
+	Usage   = "usage"    // until At it has used CPU, and made Calls calls of the store; a member without a scheduler has Sent and Recv
 	Done    = "done"     // it did what Fleet.Tell told it: from At, for Took
 	Exited  = "exited"   // the process has ended, with Err
 )
@@ -31,6 +31,8 @@ type Event struct {
 	Bytes   int64             `json:"bytes,omitempty"`
 	CPU     time.Duration     `json:"cpu,omitempty"` // user and system; 0 where the system does not tell
 	Calls   int64             `json:"calls,omitempty"`
+	Sent    int64             `json:"sent,omitempty"`     // bytes of gossip
+	Recv    int64             `json:"received,omitempty"` // the same
 	Took    time.Duration     `json:"took,omitempty"`
 	Err     error             `json:"-"` // Exited: nil for status 0
 }
