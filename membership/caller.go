@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -206,11 +204,7 @@ func (c *caller) call(addr string) error {
 	if err == nil {
 		return nil
 	}
-	why := plain(err)
-	if hungUp(why) {
-		why = "hung up without an answer: it has another namespace or other gossip keys, does not allow this address, or is not Belfry; its log says which"
-	}
-	return fmt.Errorf("%s: %s", addr, why)
+	return fmt.Errorf("%s: %s", addr, plain(err))
 }
 
 // plain returns the text of memberlist's error without its list of one.
@@ -223,12 +217,6 @@ func plain(err error) string {
 		_, text, _ = strings.Cut(why, ": ")
 	}
 	return text
-}
-
-// hungUp reports whether an error's text is that of a connection that the other side closed; memberlist keeps no more
-// of an error than its text.
-func hungUp(why string) bool {
-	return strings.HasSuffix(why, io.EOF.Error()) || strings.HasSuffix(why, syscall.ECONNRESET.Error()) || strings.HasSuffix(why, syscall.EPIPE.Error())
 }
 
 // wait returns when no call is running.

@@ -228,7 +228,7 @@ type door struct {
 
 func (d *door) wait(ctx context.Context) error {
 	if !d.shut.Load() {
-		time.Sleep(time.Millisecond + rand.N(4*time.Millisecond))
+		<-time.After(time.Millisecond + rand.N(4*time.Millisecond))
 		return nil
 	}
 	<-ctx.Done()
