@@ -74,7 +74,7 @@ func TestAdvertise(t *testing.T) {
 func TestProfiles(t *testing.T) {
 	t.Parallel()
 	for p, want := range map[Profile][4]time.Duration{
-		Fast: {350 * time.Millisecond, 120 * time.Millisecond, 100 * time.Millisecond, 8},
+		Fast: {320 * time.Millisecond, 120 * time.Millisecond, 100 * time.Millisecond, 8},
 		LAN:  {time.Second, 500 * time.Millisecond, 100 * time.Millisecond, 8},
 		WAN:  {5 * time.Second, 3 * time.Second, 500 * time.Millisecond, 8},
 	} {
