@@ -23,7 +23,7 @@ const (
 	callFirst = time.Second
 
 	callsMost  = 2 * maxSeeds // at once
-	repeatEach = time.Minute  // how often a replica says that it is still alone
+	repeatEach = time.Minute  // how often a replica says that it is still alone, or its seed file wrong
 )
 
 // caller calls the seeds and the peers that were lost, over and over, also while the list is not empty. Without it
@@ -42,6 +42,8 @@ type caller struct {
 	busy  map[string]bool // targets being called; a slow one is not called twice
 	begun bool            // first is closed
 	said  time.Time       // when it last said that it is alone; zero: it is not
+
+	warned time.Time // when it last said what is wrong with the seed file; run's
 }
 
 func newCaller(c Config, self string, v *view, g *memberlist.Memberlist) *caller {
@@ -71,12 +73,9 @@ func (c *caller) round(ctx context.Context) {
 	live, lost := c.view.targets()
 	live[c.self] = true
 	known, err := c.seeds.list()
-	results := make(chan error, len(known)+len(lost)+1)
+	c.warn(err)
+	results := make(chan error, len(known)+len(lost))
 	n := 0
-	if err != nil {
-		results <- err
-		n++
-	}
 	for _, seed := range known {
 		if !live[seed] && c.start(seed, results, func() error { return c.callSeed(ctx, seed, live) }) {
 			n++
@@ -88,6 +87,14 @@ func (c *caller) round(ctx context.Context) {
 		}
 	}
 	c.calls.Go(func() { c.hear(ctx, known, results, n) })
+}
+
+// warn says what is wrong with the seed file.
+func (c *caller) warn(err error) {
+	if now := time.Now(); err != nil && now.Sub(c.warned) >= repeatEach {
+		c.warned = now
+		c.logger.Warn("some seeds cannot be read; going on with the rest", "err", err)
+	}
 }
 
 // start runs one call, unless its target is being called already or too many are.
@@ -116,11 +123,13 @@ func (c *caller) hear(ctx context.Context, known []string, results <-chan error,
 	for range n {
 		select {
 		case err := <-results:
-			if err == nil {
+			if err == nil && !c.view.alone() {
 				c.found()
 				return
 			}
-			errs = append(errs, err)
+			if err != nil {
+				errs = append(errs, err)
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -170,7 +179,7 @@ func (c *caller) complain(known []string, err error) {
 		c.logger.Info("alone, with nobody to call: waiting to be called", "addr", c.self)
 		return
 	}
-	c.logger.Warn("alone: nobody answers; going on without, and calling again every 10 to 13 s", "seeds", known, "err", err)
+	c.logger.Warn("alone: nobody answers; going on without, and calling again", "seeds", known, "err", err)
 }
 
 // callSeed calls what a seed's name stands for now, except those that are members already. It is answered if one

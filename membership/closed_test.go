@@ -274,7 +274,7 @@ func TestSeedOutsideAllow(t *testing.T) {
 	}
 }
 
-// TestStrangersOnSockets repeats TestStrangers in short: the callers hear the reason although they were refused before
+// TestStrangersOnSockets repeats TestStrangers in short: the inbound hear the reason although they were refused before
 // they had said all, which a reset would have taken from them.
 func TestStrangersOnSockets(t *testing.T) {
 	t.Parallel()

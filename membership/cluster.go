@@ -21,13 +21,9 @@ import (
 const (
 	bootBytes = 8
 
-	firstWait    = 2 * time.Second        // Join's wait for a seed
-	announceWait = 700 * time.Millisecond // until gossip has sent an announcement: one tick of WAN's, and some
-	// announcePackets have to have carried an announcement before it counts as sent: what goes out in two ticks of gossip.
-	announcePackets = 6
-	announceAgain   = 2 * time.Second
-	leaveStep       = 600 * time.Millisecond // of Close: to tell, and to leave; above WAN's gossip interval, or nobody hears it
-	closeMost       = 2 * time.Second        // of Close in all: more than announceWait + 2 leaveStep
+	firstWait = 2 * time.Second        // Join's wait for a seed
+	leaveStep = 600 * time.Millisecond // of Close: to tell, and to leave; above WAN's gossip interval, or nobody hears it
+	closeMost = 2 * time.Second        // of Close in all: more than 2 leaveStep
 )
 
 // Cluster is this process's membership in a gossiping cluster. Make one with Join and end it with Close. Its
@@ -44,7 +40,7 @@ type Cluster struct {
 	cancel  context.CancelFunc // ends calling and announcing
 	working sync.WaitGroup     // the goroutines of calling and announcing
 	quit    context.CancelFunc // ends the rest, once memberlist is down
-	resting sync.WaitGroup     // the goroutines of view and log
+	resting sync.WaitGroup     // the goroutines of view, log and hints
 	closing sync.Once
 	err     error // of Close
 
@@ -172,7 +168,7 @@ func (c *Cluster) Addr() string { return c.addr }
 
 // Watch returns the sorted names of all that own keys now, and a channel that is closed when they have changed; an
 // event is seen here up to 0.2 s after it came in, together with those around it. The owners are final: whoever
-// serves, with the layout that most hold, the newest boot of each name. If none serves, the unfit own, then the
+// serves, with the layout and the store that most have, the newest boot of each name. If none serves, the unfit own, then the
 // draining, so that the list is empty only while all are joining, or where this replica was superseded by a newer
 // boot of its name and nobody else is there: then it must own nothing, and finds its own name in no list.
 //
@@ -183,7 +179,7 @@ func (c *Cluster) Watch() (owners []string, changed <-chan struct{}) {
 }
 
 // Members returns all live processes as this replica sees them, itself included, sorted by name. One that was
-// overruled (a newer boot has its name; most members hold another layout) is shown unfit, with the reason.
+// overruled (a newer boot has its name; most members have another layout or store) is shown unfit, with the reason.
 func (c *Cluster) Members() []Member {
 	return slices.Clone(c.view.snapshot().members)
 }
@@ -207,110 +203,6 @@ func (c *Cluster) Facts() map[string]map[string]string {
 		facts[name] = maps.Clone(f)
 	}
 	return facts
-}
-
-// Announce tells all members what this replica is: serving, draining or unfit; the layout of its ring, at most 64
-// bytes; a reason for people, shortened to 128 bytes; and facts, at most 8, with 152 bytes for all (keys, values and
-// 4 bytes for each). It replaces all that was announced before, takes effect in this replica's own view at once,
-// and waits until gossip has sent it to some members, until ctx ends or for 0.7 s. It may still not have reached all
-// when it returns, and goes on spreading when ctx has ended.
-//
-// The errors are a bad argument, a closed cluster, and ctx's.
-func (c *Cluster) Announce(ctx context.Context, state, layout, reason string, facts map[string]string) error {
-	st, err := announced(state)
-	if err != nil {
-		return err
-	}
-	said := c.view.identity()
-	said.state, said.layout, said.reason, said.facts = st, layout, clip(reason), maps.Clone(facts)
-	if err := said.check(); err != nil {
-		return fmt.Errorf("membership: announce: %w", err)
-	}
-	sent := make(chan struct{}, 1)
-	if err := c.say(said, sent); err != nil {
-		return err
-	}
-	select {
-	case <-sent:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("membership: announce %s: %w", state, ctx.Err())
-	}
-}
-
-// say puts an announcement into the own view and hands it to the loop that owns sending.
-func (c *Cluster) say(said meta, sent chan<- struct{}) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return errors.New("membership: announce: the cluster is closed")
-	}
-	c.waiters = append(c.waiters, sent)
-	if !c.view.say(said) {
-		c.view.retell()
-	}
-	return nil
-}
-
-// announceLoop sends announcements in their order; those that pile up go as the last of them. It ends with ctx, and wakes
-// all that wait. Each is sent once more a while later: gossip is lossy, and memberlist's queue can lose a message of the
-// same length as another after one about the same member was replaced in it.
-func (c *Cluster) announceLoop(ctx context.Context) {
-	defer func() { wake(c.take()) }()
-	var again <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-again:
-			again = nil
-			_ = c.gossip.UpdateNode(time.Nanosecond)
-			continue
-		case <-c.view.tell:
-		}
-		now := c.take()
-		c.send(ctx)
-		wake(now)
-		again = time.After(announceAgain)
-	}
-}
-
-// send hands what we say of ourselves to gossip, and returns when some packets have carried it, or when there is something
-// newer to say. Only one goroutine may call UpdateNode at a time.
-func (c *Cluster) send(ctx context.Context) {
-	_ = c.gossip.UpdateNode(time.Nanosecond) // queues it; the only error is that it does not wait
-	if c.view.alone() {
-		return
-	}
-	late := time.NewTimer(announceWait)
-	defer late.Stop()
-	for enough := c.view.packets.Load() + announcePackets; c.view.packets.Load() < enough; {
-		select {
-		case <-c.view.sent:
-		case <-c.view.tell:
-			c.view.retell()
-			return
-		case <-late.C:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// take returns who waits now, and forgets them.
-func (c *Cluster) take() []chan<- struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.waiters
-	c.waiters = nil
-	return now
-}
-
-func wake(waiters []chan<- struct{}) {
-	for _, w := range waiters {
-		w <- struct{}{}
-	}
 }
 
 // Close leaves: it tells the others (draining, unless that was announced), leaves the gossip, closes all sockets and

@@ -62,8 +62,8 @@ type Config struct {
 	// not count. It is read anew at each call, may be missing for now, and a line that is no address is logged and left
 	// out. Default: none.
 	SeedFile string
-	// Expect is how many replicas, itself included, this one must have seen alive before it owns anything; until then it
-	// stays joining, and its Reason says how many it waits for. It waits for 30 s at most and then owns all the same,
+	// Expect is how many replicas, itself included, this one must have seen alive at one time before it owns anything; until
+	// then it stays joining, and its Reason says how many it waits for. It waits for 30 s from Join at most and then owns all the same,
 	// with a warning: a fleet that lost replicas must still work. At most 1000. Default 0: it does not wait. Negative
 	// is refused.
 	Expect int
@@ -82,7 +82,7 @@ type Config struct {
 	Zone string
 	// Version of the program, shown in Members: at most 32 bytes of printable ASCII. Default: none.
 	Version string
-	// Logger gets membership changes, and memberlist's own complaints at a bounded rate. Default: slog.Default().
+	// Logger gets membership changes, what was refused, and memberlist's own complaints at a bounded rate. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -117,10 +117,10 @@ func (c Config) validate() error {
 	if !word.MatchString(c.Name) {
 		bad("name %q: use 1 to %d of A-Z a-z 0-9 . _ -; set Config.Name if the host name is not like that", c.Name, maxName)
 	}
-	if err := label(c.Version, maxVersion); err != nil {
+	if err := printable(c.Version, maxVersion); err != nil {
 		bad("version %.80q: %w", c.Version, err)
 	}
-	if err := label(c.Zone, maxZone); err != nil {
+	if err := printable(c.Zone, maxZone); err != nil {
 		bad("zone %.80q: %w", c.Zone, err)
 	}
 	if c.Expect < 0 || c.Expect > maxExpect {
@@ -151,8 +151,8 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// label reports what keeps s from being shown to people as it is: text from gossip reaches terminals and logs.
-func label(s string, most int) error {
+// printable reports what keeps s from being shown to people as it is: text from gossip reaches terminals and logs.
+func printable(s string, most int) error {
 	if len(s) > most {
 		return fmt.Errorf("%d bytes; at most %d fit into gossip", len(s), most)
 	}
@@ -240,8 +240,8 @@ func lookup(ctx context.Context, addr string) (*net.TCPAddr, error) {
 // Compression is off in all: the messages are below 200 bytes, and it made nearly all of gossip's garbage.
 //
 // Fast is what was measured to see a crash within 1.5 s at the least cost of an idle member, which is that of being woken:
-// fewer probes, each of which is enough to suspect, and after 0.64 s to be sure. A member has to be silent for
-// 0.96 s to be taken for dead, against 0.8 s with a probe each 0.2 s that two have to confirm.
+// fewer probes, each of which is enough to suspect, and after 0.64 s to be sure (with up to 10 members; it grows with log10 of
+// their number). A member has to be silent for 0.96 s to be taken for dead, against 0.8 s with a probe each 0.2 s that two have to confirm.
 func (p Profile) settings() *memberlist.Config {
 	m := memberlist.DefaultLANConfig()
 	switch p {

@@ -9,7 +9,7 @@
 // within 15 s, without a restart and whatever its length. memberlist alone does not do that: it never calls the dead
 // again, so a [Cluster] keeps calling its seeds and the peers it lost.
 //
-// A [Cluster] gossips with hashicorp/memberlist. Each process is one member, named by the replica's name and a
+// A [Cluster] gossips with hashicorp/memberlist. Each process is one member, known to gossip by its
 // random boot id, so a restarted replica never has to wait for its predecessor's entry to expire. [Static] is a fixed
 // list, for one process and for tests. Both are what scheduler.Config.Members asks for.
 package membership

@@ -53,7 +53,7 @@ func elect(self meta, peers []peer) (owners []string, verdicts map[string]verdic
 			break
 		}
 	}
-	rule := settle(pool)
+	rule := inCommon(pool)
 	for _, m := range pool {
 		why := rule.against(m)
 		switch {
@@ -82,9 +82,9 @@ type choice struct {
 	holders, of int
 }
 
-// settle finds the layout that counts, and then the store among those who have it. A member that names no store has
+// inCommon finds the layout that counts, and then the store among those who have it. A member that names no store has
 // none to disagree about.
-func settle(pool []meta) common {
+func inCommon(pool []meta) common {
 	layout := prevailing(pool, func(m meta) string { return m.layout })
 	using := slices.DeleteFunc(slices.Clone(pool), func(m meta) bool { return m.layout != layout.value || m.facts[factStore] == "" })
 	return common{layout, prevailing(using, func(m meta) string { return m.facts[factStore] })}

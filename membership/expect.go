@@ -46,15 +46,7 @@ func (v *view) release() {
 	v.expect = 0
 	v.mu.Unlock()
 	if wanted > 0 {
-		v.logger.Warn("fewer replicas than expected; owning all the same", "expect", wanted, "seen", seen, "waited", expectMost)
+		v.logger.Warn("fewer replicas than expected; not waiting any longer", "expect", wanted, "seen", seen, "waited", expectMost)
 		v.publish()
-	}
-}
-
-// retell asks for what we say of ourselves to be sent.
-func (v *view) retell() {
-	select {
-	case v.tell <- struct{}{}:
-	default:
 	}
 }

@@ -36,8 +36,8 @@ type gate struct {
 
 	packets   chan *memberlist.Packet // unbuffered; what comes after Shutdown is dropped
 	streams   chan net.Conn           // the same
-	callers   *visitors               // who called us
-	callees   *visitors               // whom we called, while they answer
+	inbound   *visitors               // who called us
+	outbound  *visitors               // whom we called, while they answer
 	turnstile *turnstile
 
 	stop    chan struct{} // closed by Shutdown: nothing is handed on any more
@@ -65,8 +65,8 @@ func newGate(t memberlist.NodeAwareTransport, c Config, keys *memberlist.Keyring
 	crowded := func(c net.Conn) {
 		n.refuse(RefusedCrowded, "a connection", c.RemoteAddr(), "too many are being read, and it was the oldest")
 	}
-	g.callers = &visitors{most: visitorsMost, crowded: crowded}
-	g.callees = &visitors{most: calleesMost, crowded: crowded}
+	g.inbound = &visitors{most: inboundMost, crowded: crowded}
+	g.outbound = &visitors{most: outboundMost, crowded: crowded}
 	g.turnstile = newTurnstile(g.stop)
 	g.working.Go(g.passPackets)
 	g.working.Go(g.passStreams)
@@ -100,8 +100,8 @@ func (g *gate) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error)
 func (g *gate) Shutdown() error {
 	g.once.Do(func() {
 		close(g.stop)
-		g.callers.close()
-		g.callees.close()
+		g.inbound.close()
+		g.outbound.close()
 		// The transport waits for its goroutines, which wait for somebody to take what they have.
 		g.err = g.NodeAwareTransport.Shutdown()
 		close(g.done)
@@ -150,7 +150,7 @@ func (g *gate) count(thing string, from net.Addr, err error) {
 // of 64 KiB.
 func (g *gate) vetPacket(p *memberlist.Packet) error {
 	g.counters.received.Add(int64(len(p.Buf)))
-	if err := g.admit(p.From); err != nil {
+	if err := g.checkSource(p.From); err != nil {
 		return err
 	}
 	if len(p.Buf) > maxPacket {
@@ -210,18 +210,6 @@ func (g *gate) checkLabel(c *cursor) error {
 	return nil
 }
 
-// label reads the rest of one.
-func (c *cursor) label() ([]byte, error) {
-	n, err := c.byte()
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 {
-		return nil, refuse(RefusedMalformed, "its label is empty")
-	}
-	return c.take(int(n))
-}
-
 // guess says what a stranger may be, by what it begins with.
 func guess(b []byte) string {
 	for _, verb := range []string{"GET ", "HEAD ", "POST ", "PUT ", "OPTIONS ", "PRI ", "HTTP/"} {
@@ -275,8 +263,8 @@ func (g *gate) body(c *cursor, plain func(*cursor) error) error {
 	return g.stream.open(sealed, data, func(b []byte) error { return plain(&cursor{b: b}) })
 }
 
-// admit refuses a source outside of Allow.
-func (g *gate) admit(from net.Addr) error {
+// checkSource refuses a source outside of Allow.
+func (g *gate) checkSource(from net.Addr) error {
 	if len(g.allow) == 0 {
 		return nil
 	}

@@ -196,15 +196,15 @@ func TestGateStreams(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Minute)
-				if len(g.callers.all) > 0 || g.callers.bytes != 0 || len(g.turnstile.place) > 0 {
-					t.Errorf("left behind: %d connections, %d bytes, %d places", len(g.callers.all), g.callers.bytes, len(g.turnstile.place))
+				if len(g.inbound.all) > 0 || g.inbound.bytes != 0 || len(g.turnstile.place) > 0 {
+					t.Errorf("left behind: %d connections, %d bytes, %d places", len(g.inbound.all), g.inbound.bytes, len(g.turnstile.place))
 				}
 			})
 		})
 	}
 }
 
-// TestGateAnswers vets what a callee answers before memberlist sees any of it.
+// TestGateAnswers vets what a outgoing answers before memberlist sees any of it.
 func TestGateAnswers(t *testing.T) {
 	t.Parallel()
 	good := pushPull(wirePushPull{Nodes: 1}, nil, state("a@1"))
@@ -252,8 +252,8 @@ func TestGateAnswers(t *testing.T) {
 						t.Errorf("%d refused as %s", n, why)
 					}
 				}
-				if len(g.callees.all) > 0 || g.callees.bytes != 0 {
-					t.Errorf("left behind: %d connections, %d bytes", len(g.callees.all), g.callees.bytes)
+				if len(g.outbound.all) > 0 || g.outbound.bytes != 0 {
+					t.Errorf("left behind: %d connections, %d bytes", len(g.outbound.all), g.outbound.bytes)
 				}
 				_ = conn.Close()
 			})
@@ -286,11 +286,11 @@ func TestIdleConnections(t *testing.T) {
 			t.Errorf("a peer got in after %v", d)
 		}
 		_ = s.Close()
-		if n := g.counted(RefusedCrowded); n != 200+1-visitorsMost {
+		if n := g.counted(RefusedCrowded); n != 200+1-inboundMost {
 			t.Errorf("%d closed for others", n)
 		}
 		time.Sleep(2 * patience)
-		if n := g.counted(RefusedSlow); n != visitorsMost-1 {
+		if n := g.counted(RefusedSlow); n != inboundMost-1 {
 			t.Errorf("%d closed since they said nothing", n)
 		}
 		_ = from.Shutdown()
@@ -315,7 +315,7 @@ func TestVisitBytes(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 			synctest.Wait()
-			most = max(most, g.callers.bytes)
+			most = max(most, g.inbound.bytes)
 		}
 		if n := g.counted(RefusedCrowded); most > visitBytes || most < visitBytes/2 || n != 60-visitBytes/maxMessage {
 			t.Errorf("%d bytes held, %d closed for others", most, n)
@@ -504,6 +504,11 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%d: %q, %q", r, r, advice[r].do)
 		}
 		words[r.String()] = true
+	}
+	for r, n := range map[Refusal]int{RefusedLabel: 1, RefusedPlaintext: 3, RefusedKey: 4, RefusedSize: 5} {
+		if int(r) != n {
+			t.Errorf("%s is %d on the wire, not %d", r, int(r), n)
+		}
 	}
 	for _, r := range []Refusal{-1, Refusal(refusals)} {
 		if got := r.String(); got != fmt.Sprintf("refusal(%d)", int(r)) {

@@ -19,11 +19,15 @@ func checkKeys(secrets [][]byte) error {
 		if err := memberlist.ValidateKey(s); err != nil {
 			return fmt.Errorf("secret %d has %d bytes; use 16, 24 or 32 random bytes, the same on all replicas", i+1, len(s))
 		}
-		if slices.ContainsFunc(secrets[:i], func(o []byte) bool { return bytes.Equal(o, s) }) {
+		if hasKey(secrets[:i], s) {
 			return fmt.Errorf("secret %d is there twice; leave it out once", i+1)
 		}
 	}
 	return nil
+}
+
+func hasKey(keys [][]byte, k []byte) bool {
+	return slices.ContainsFunc(keys, func(o []byte) bool { return bytes.Equal(o, k) })
 }
 
 // newKeys returns the ring of checked keys, nil if there are none. It shares no memory with secrets.
@@ -80,14 +84,11 @@ func rotate(ring *memberlist.Keyring, secrets [][]byte) error {
 	if len(secrets) == 0 {
 		return errors.New("no secrets; gossip cannot give up its key while it runs")
 	}
-	has := func(keys [][]byte, k []byte) bool {
-		return slices.ContainsFunc(keys, func(o []byte) bool { return bytes.Equal(o, k) })
-	}
 	before := ring.GetKeys()
-	if !has(before, secrets[0]) {
+	if !hasKey(before, secrets[0]) {
 		return errors.New("the first secret is not accepted here yet; first give it behind the one in use, on all replicas")
 	}
-	if !has(secrets, before[0]) {
+	if !hasKey(secrets, before[0]) {
 		return errors.New("the secret in use is not in the list; first give it behind the new one, on all replicas")
 	}
 	if err := addKeys(ring, secrets); err != nil {
@@ -97,7 +98,7 @@ func rotate(ring *memberlist.Keyring, secrets [][]byte) error {
 		return err
 	}
 	all := ring.GetKeys()
-	unwanted := slices.IndexFunc(all, func(k []byte) bool { return !has(secrets, k) })
+	unwanted := slices.IndexFunc(all, func(k []byte) bool { return !hasKey(secrets, k) })
 	if unwanted < 0 {
 		return nil
 	}

@@ -9,14 +9,14 @@ import (
 type State int
 
 const (
-	// Joining is a member that has not announced anything yet. It owns nothing.
+	// Joining is a member that has not announced anything yet, or waits for Config.Expect. It owns nothing.
 	Joining State = iota
 	// Serving is a member that owns keys.
 	Serving
 	// Draining is a member that finishes what it runs and then leaves. It owns nothing.
 	Draining
 	// Unfit is a member that cannot do its work, or must not: it said so (its store is out of reach), a newer boot
-	// has its name, or its layout is not the one most members hold. It owns nothing while any member serves.
+	// has its name, or its layout or its store is not the one most members have. It owns nothing while any member serves.
 	Unfit
 )
 

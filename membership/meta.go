@@ -86,10 +86,10 @@ func (m meta) check() error {
 		return errors.New("reason with control characters, or no UTF-8")
 	case len(m.layout) > maxLayout:
 		return fmt.Errorf("layout of %d bytes; at most %d", len(m.layout), maxLayout)
-	case label(m.version, maxVersion) != nil:
-		return fmt.Errorf("version %.80q: %w", m.version, label(m.version, maxVersion))
-	case label(m.zone, maxZone) != nil:
-		return fmt.Errorf("zone %.80q: %w", m.zone, label(m.zone, maxZone))
+	case printable(m.version, maxVersion) != nil:
+		return fmt.Errorf("version %.80q: %w", m.version, printable(m.version, maxVersion))
+	case printable(m.zone, maxZone) != nil:
+		return fmt.Errorf("zone %.80q: %w", m.zone, printable(m.zone, maxZone))
 	case len(m.facts) > maxFacts:
 		return fmt.Errorf("%d facts; at most %d", len(m.facts), maxFacts)
 	}

@@ -6,6 +6,7 @@ import "fmt"
 // member comes, goes or is seen otherwise for it. Its String is one lower-case word, fit for a metric's label.
 type Refusal int
 
+// The numbers are on the wire (see gate.explain): add new ones before refusals only.
 const (
 	// RefusedAddress came from outside Config.Allow. Add its network there if it is to be a member; if not, close the
 	// port to it.
@@ -31,7 +32,7 @@ const (
 	// connections and says nothing; if it is a replica, for loss, or an MTU that is too small on the way.
 	RefusedSlow
 	// RefusedCrowded is a connection that was closed, being the oldest, since more than 128 were being read, or more
-	// than 32 MiB from them; or a member beyond 2,048. See who opens so many, and close the port to them.
+	// than 32 MiB from them; or a process that is new where 2,048 are known, or came within a minute. See who opens so many, and close the port to them.
 	RefusedCrowded
 	// RefusedMeta is a member of the gossip whose announcement cannot be read; it is not shown and owns nothing. Look for
 	// another program, or a version of another format, with the same namespace and key.

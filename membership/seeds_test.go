@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -69,7 +70,7 @@ func TestSeedFile(t *testing.T) {
 		f.announce(b, Serving)
 		time.Sleep(30 * time.Second)
 		f.agree(0, []*Cluster{a}, []string{"a"})
-		if s := logged.String(); !strings.Contains(s, "nobody answers") || !strings.Contains(s, path) {
+		if s := logged.String(); !strings.Contains(s, "cannot be read") || !strings.Contains(s, path) {
 			f.Errorf("the log does not say what is waited for: %s", s)
 		}
 		writeSeeds(f.T, path, b.Addr())
@@ -162,5 +163,41 @@ func TestSeedName(t *testing.T) {
 		cancel()
 		<-ended
 		c.wait()
+	})
+}
+
+// TestSeedsThatAreNobody: a name that leads back here is no answer, so a replica that is alone goes on saying so; and what
+// is wrong with a seed file is said also by one that is not alone.
+func TestSeedsThatAreNobody(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "seeds")
+	writeSeeds(t, path, "c")
+	bubble(t, 1, func(f *fleet) {
+		var alone, file syncBuffer
+		dead := f.net.Listen()
+		f.net.Kill(dead.Addr())
+		a := f.join(Config{Name: "a", Seeds: []string{dead.Addr()}})
+		c := newCaller(Config{Seeds: []string{"self.internal:7946", dead.Addr()}, Logger: slog.New(slog.NewTextHandler(&alone, nil))}, a.Addr(), a.view, a.gossip)
+		c.seeds.look = func(_ context.Context, host string) ([]netip.Addr, error) {
+			if host == "self.internal" {
+				host, _, _ = net.SplitHostPort(a.Addr())
+			}
+			return []netip.Addr{netip.MustParseAddr(host)}, nil
+		}
+		ctx, cancel := context.WithCancel(f.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); c.run(ctx) }()
+		time.Sleep(5 * time.Minute)
+		cancel()
+		<-ended
+		c.wait()
+		if s := alone.String(); strings.Count(s, "nobody answers") < 4 || strings.Contains(s, "no longer alone") {
+			f.Errorf("logged: %s", s)
+		}
+		f.join(Config{Name: "b", SeedFile: path, Seeds: []string{a.Addr()}, Logger: slog.New(slog.NewTextHandler(&file, nil))})
+		time.Sleep(5 * time.Minute)
+		if n := strings.Count(file.String(), "some seeds cannot be read"); n < 4 || n > 6 {
+			f.Errorf("a bad line was named %d times: %s", n, file.String())
+		}
 	})
 }

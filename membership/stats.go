@@ -12,7 +12,7 @@ type Stats struct {
 	// Sent and Received are the bytes of gossip's packets and connections as they were on the wire, without the headers
 	// of UDP, TCP and IP. Received counts what was refused too.
 	Sent, Received int64
-	// Refused counts what was not let through, a packet or a connection each, by reason. All reasons are there, those that
+	// Refused counts what was not let through, a packet, a connection, an answer or a member's announcement each, by reason. All reasons are there, those that
 	// never occurred with 0, so that a metric exists before it rises.
 	Refused map[Refusal]int64
 }

@@ -168,7 +168,7 @@ func since(old *snapshot, boot string, s State) time.Time {
 func (v *view) report(self peer, old, next *snapshot) {
 	if !slices.Equal(old.owners, next.owners) {
 		v.logger.Info("owners changed", "owners", len(next.owners),
-			"came", without(next.owners, old.owners), "went", explain(without(old.owners, next.owners), next.members))
+			"came", without(next.owners, old.owners), "went", reasons(without(old.owners, next.owners), next.members))
 	}
 	is, was := find(next.members, self.boot), find(old.members, self.boot)
 	if is.State == Unfit && self.state == Serving && is.Reason != was.Reason {
@@ -176,8 +176,8 @@ func (v *view) report(self peer, old, next *snapshot) {
 	}
 }
 
-// explain adds to each name why it is no owner: its state and reason, or that it is out of reach.
-func explain(went []string, members []Member) []string {
+// reasons adds to each name why it is no owner: its state and reason, or that it is out of reach.
+func reasons(went []string, members []Member) []string {
 	for i, name := range went {
 		at := slices.IndexFunc(members, func(m Member) bool { return m.Name == name })
 		switch {
@@ -308,16 +308,6 @@ func (v *view) NotifyLeave(n *memberlist.Node) {
 }
 
 // The channels of memberlist for data of the application. Nothing of ours goes there.
-
-// GetBroadcasts has none. memberlist asks once for each packet that it fills with what is to be spread.
-func (v *view) GetBroadcasts(int, int) [][]byte {
-	v.packets.Add(1)
-	select {
-	case v.sent <- struct{}{}:
-	default:
-	}
-	return nil
-}
 
 // LocalState has none.
 func (v *view) LocalState(bool) []byte { return nil }

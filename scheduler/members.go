@@ -143,8 +143,10 @@ func (r *runner) report() {
 
 // why asks the members, where they can tell.
 func (s *Scheduler) why() string {
-	if m, ok := s.cfg.Members.(Explained); ok && m.Reason() != "" {
-		return ": " + m.Reason()
+	if m, ok := s.cfg.Members.(Explained); ok {
+		if why := m.Reason(); why != "" {
+			return ": " + why
+		}
 	}
 	return ""
 }

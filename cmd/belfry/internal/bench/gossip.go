@@ -165,9 +165,8 @@ func (g *gossip) idle(ctx context.Context, r *GossipReport) error {
 	var cpu, sent, received []float64
 	for name, to := range after {
 		from := before[name]
-		took := to.At.Sub(from.At).Seconds()
-		sent = append(sent, thousandths(float64(to.Sent-from.Sent)/took))
-		received = append(received, thousandths(float64(to.Recv-from.Recv)/took))
+		sent = append(sent, perSecond(from, to, float64(to.Sent-from.Sent)))
+		received = append(received, perSecond(from, to, float64(to.Received-from.Received)))
 		used, err := cores(from, to)
 		if err != nil {
 			return err

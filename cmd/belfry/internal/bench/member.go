@@ -88,7 +88,7 @@ func (m member) obey(ctx context.Context, o order) error {
 	switch o.Do {
 	case tellUsage:
 		gossip := m.cluster.Stats()
-		m.report(fleet.Event{Kind: fleet.Usage, At: at, CPU: fleet.CPU(), Sent: gossip.Sent, Recv: gossip.Received})
+		m.report(fleet.Event{Kind: fleet.Usage, At: at, CPU: fleet.CPU(), Sent: gossip.Sent, Received: gossip.Received})
 		return nil
 	case leave:
 		if err := m.cluster.Close(); err != nil {

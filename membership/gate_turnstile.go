@@ -29,12 +29,12 @@ func newTurnstile(stop <-chan struct{}) *turnstile {
 // enter waits for room for a message of so many bytes, and returns how many places it took. It reports false if it was
 // ended before.
 func (t *turnstile) enter(size int, out <-chan struct{}) (places int, ok bool) {
-	if !take(t.turn, out, t.stop) {
+	if !tryPut(t.turn, out, t.stop) {
 		return 0, false
 	}
 	defer func() { <-t.turn }()
 	for want := 1 + (size-1)/guestUnit; places < want; places++ {
-		if !take(t.place, out, t.stop) {
+		if !tryPut(t.place, out, t.stop) {
 			t.leave(places)
 			return 0, false
 		}
@@ -42,8 +42,8 @@ func (t *turnstile) enter(size int, out <-chan struct{}) (places int, ok bool) {
 	return places, true
 }
 
-// take puts a token into c, unless one of the others ends first.
-func take(c chan<- struct{}, out, stop <-chan struct{}) bool {
+// tryPut puts a token into c, unless one of the others ends first.
+func tryPut(c chan<- struct{}, out, stop <-chan struct{}) bool {
 	select {
 	case c <- struct{}{}:
 		return true

@@ -16,7 +16,7 @@ const (
 	maxStates  = 4096    // members and recent dead in one message
 	maxPayload = 64 << 10
 	maxNode    = 128 // bytes of a member's name in memberlist; ours have 11
-	maxError   = 1 << 10
+	maxText    = 1 << 10
 	maxNest    = 2 // packets in packets; memberlist sends one level
 )
 
@@ -62,7 +62,7 @@ var (
 	}
 	ackFields = []field{
 		{name: "SeqNo", most: math.MaxUint32},
-		{name: "Payload", kind: kindBytes, most: maxError},
+		{name: "Payload", kind: kindBytes, most: maxText},
 	}
 	nackFields = []field{
 		{name: "SeqNo", most: math.MaxUint32},
@@ -98,7 +98,7 @@ var (
 		{name: "UserMsgLen", kind: kindCount, most: maxPayload},
 	}
 	errorFields = []field{
-		{name: "Error", kind: kindBytes, most: maxError},
+		{name: "Error", kind: kindBytes, most: maxText},
 	}
 
 	// packetFields are of what may be in a packet, by type.
@@ -111,7 +111,22 @@ var (
 		msgAlive:        aliveFields,
 		msgDead:         accusedFields,
 	}
+	// callFields are of what may begin a connection, answerFields of what may be answered.
+	callFields   = [messages][]field{msgPushPull: pushPullFields, msgPing: pingFields, msgUser: userFields}
+	answerFields = [messages][]field{msgPushPull: pushPullFields, msgAck: ackFields, msgError: errorFields}
 )
+
+// label reads the rest of a label, which memberlist puts before packets and calls.
+func (c *cursor) label() ([]byte, error) {
+	n, err := c.byte()
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, refuse(RefusedMalformed, "its label is empty")
+	}
+	return c.take(int(n))
+}
 
 // vetPacket checks the plaintext of a packet.
 func vetPacket(b []byte) error {
@@ -173,44 +188,28 @@ func vetParts(b []byte, nest int) error {
 }
 
 // call checks the plaintext of a message that begins a connection.
-func (c *cursor) call() error {
-	t, err := c.byte()
-	if err != nil {
-		return err
-	}
-	switch t {
-	case msgPushPull:
-		return c.pushPull()
-	case msgPing:
-		err = c.object(pingFields)
-	case msgUser:
-		if err = c.object(userFields); err == nil {
-			_, err = c.take(int(c.got[0]))
-		}
-	default:
-		return c.wrongType(t)
-	}
-	if err != nil {
-		return err
-	}
-	return c.end()
-}
+func (c *cursor) call() error { return c.message(&callFields) }
 
 // answer checks the plaintext of what is answered on a connection.
-func (c *cursor) answer() error {
+func (c *cursor) answer() error { return c.message(&answerFields) }
+
+// message checks one whole message of these types.
+func (c *cursor) message(of *[messages][]field) error {
 	t, err := c.byte()
 	if err != nil {
 		return err
 	}
+	if t >= messages || of[t] == nil {
+		return c.wrongType(t)
+	}
+	if err := c.object(of[t]); err != nil {
+		return err
+	}
 	switch t {
 	case msgPushPull:
-		return c.pushPull()
-	case msgAck:
-		err = c.object(ackFields)
-	case msgError:
-		err = c.object(errorFields)
-	default:
-		return c.wrongType(t)
+		err = c.states(c.got[0], c.got[1])
+	case msgUser:
+		_, err = c.take(int(c.got[0]))
 	}
 	if err != nil {
 		return err
@@ -225,19 +224,13 @@ func (c *cursor) wrongType(t byte) error {
 	return refuse(RefusedMalformed, "a message of type %d on a connection", t)
 }
 
-// pushPull checks a list of members.
-func (c *cursor) pushPull() error {
-	if err := c.object(pushPullFields); err != nil {
-		return err
-	}
-	states, payload := c.got[0], c.got[1]
-	for range states {
+// states checks a list of members, and the payload behind it.
+func (c *cursor) states(n, payload uint64) error {
+	for range n {
 		if err := c.object(stateFields); err != nil {
 			return err
 		}
 	}
-	if _, err := c.take(int(payload)); err != nil {
-		return err
-	}
-	return c.end()
+	_, err := c.take(int(payload))
+	return err
 }

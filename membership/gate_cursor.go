@@ -102,7 +102,7 @@ func (c *cursor) object(fields []field) error {
 	clear(c.got[:])
 	seen := 0
 	for range n {
-		i, err := c.key(fields)
+		i, err := c.fieldName(fields)
 		if err != nil {
 			return err
 		}
@@ -149,8 +149,8 @@ func (c *cursor) mapLen() (uint64, error) {
 	return n, nil
 }
 
-// key reads a field's name, and returns its index or -1.
-func (c *cursor) key(fields []field) (int, error) {
+// fieldName reads a field's name, and returns its index or -1.
+func (c *cursor) fieldName(fields []field) (int, error) {
 	b, err := c.byte()
 	if err != nil {
 		return 0, err

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	visitorsMost = 128      // connections that are being read
+	inboundMost  = 128      // connections that are being read
 	visitBytes   = 32 << 20 // that they hold in all
-	calleesMost  = 1024     // of our own calls; the callers bound them, this is the fence behind
+	outboundMost = 1024     // of our own calls; the inbound bound them, this is the fence behind
 	firstRead    = 2 << 10
 )
 
@@ -46,7 +46,7 @@ func (vs *visitors) enter(c net.Conn) *visitor {
 	vs.all = append(vs.all, v)
 	out := vs.makeRoomLocked()
 	vs.mu.Unlock()
-	vs.show(out)
+	vs.turnOut(out)
 	return v
 }
 
@@ -60,7 +60,7 @@ func (vs *visitors) grow(v *visitor, n int) {
 		out = vs.makeRoomLocked()
 	}
 	vs.mu.Unlock()
-	vs.show(out)
+	vs.turnOut(out)
 }
 
 // leave takes v off, and reports false if it had been closed before.
@@ -86,8 +86,8 @@ func (vs *visitors) makeRoomLocked() (out []*visitor) {
 	return out
 }
 
-// show closes the connections of those that were taken off.
-func (vs *visitors) show(out []*visitor) {
+// turnOut closes the connections of those that were taken off.
+func (vs *visitors) turnOut(out []*visitor) {
 	for _, v := range out {
 		close(v.out)
 		_ = v.conn.Close()

@@ -17,12 +17,12 @@ const explainWait = time.Second
 
 // receive takes a connection in; it does not wait for it.
 func (g *gate) receive(c net.Conn) {
-	if err := g.admit(c.RemoteAddr()); err != nil {
+	if err := g.checkSource(c.RemoteAddr()); err != nil {
 		g.count("a connection", c.RemoteAddr(), err)
 		_ = c.Close()
 		return
 	}
-	v := g.callers.enter(c)
+	v := g.inbound.enter(c)
 	if v == nil {
 		_ = c.Close()
 		return
@@ -33,7 +33,7 @@ func (g *gate) receive(c net.Conn) {
 // visit reads a caller's message, and hands it on or turns it away.
 func (g *gate) visit(v *visitor) {
 	_ = v.conn.SetDeadline(time.Now().Add(g.patience)) // fails only if it is closed, as the read will
-	c := cursor{in: &intake{visitors: g.callers, visitor: v, received: &g.counters.received}}
+	c := cursor{in: &intake{visitors: g.inbound, visitor: v, received: &g.counters.received}}
 	err := g.checkLabel(&c)
 	if err == nil {
 		err = g.body(&c, (*cursor).call)
@@ -51,7 +51,7 @@ func (g *gate) visit(v *visitor) {
 	if r, ok := err.(*refusedError); ok {
 		g.explain(v.conn, r.why)
 	}
-	if g.callers.leave(v) {
+	if g.inbound.leave(v) {
 		_ = v.conn.Close()
 	}
 }
@@ -62,7 +62,7 @@ func (g *gate) hand(v *visitor, message []byte) {
 	if !ok {
 		return // closed by whoever ended it
 	}
-	if !g.callers.leave(v) {
+	if !g.inbound.leave(v) {
 		g.turnstile.leave(places)
 		return
 	}
@@ -114,11 +114,11 @@ func (g *gate) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	return &callee{Conn: c, gate: g}, nil
+	return &outgoing{Conn: c, gate: g}, nil
 }
 
-// callee is a connection of ours; memberlist reads the answer from it once it is vetted, and then its end.
-type callee struct {
+// outgoing is a connection of ours; memberlist reads the answer from it once it is vetted, and then its end.
+type outgoing struct {
 	net.Conn
 	gate   *gate
 	asked  bool
@@ -126,7 +126,7 @@ type callee struct {
 	err    error
 }
 
-func (c *callee) Read(b []byte) (int, error) {
+func (c *outgoing) Read(b []byte) (int, error) {
 	if !c.asked {
 		c.asked = true
 		c.answer, c.err = c.gate.await(c.Conn)
@@ -137,7 +137,7 @@ func (c *callee) Read(b []byte) (int, error) {
 	return replay(&c.answer, b)
 }
 
-func (c *callee) Write(b []byte) (int, error) {
+func (c *outgoing) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.gate.counters.sent.Add(int64(n))
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
@@ -151,12 +151,12 @@ var errUnheard = errors.New("it closed the connection without an answer: it is n
 
 // await reads a whole answer. The deadline is memberlist's.
 func (g *gate) await(conn net.Conn) ([]byte, error) {
-	v := g.callees.enter(conn)
+	v := g.outbound.enter(conn)
 	if v == nil {
 		return nil, net.ErrClosed
 	}
-	defer g.callees.leave(v)
-	c := cursor{in: &intake{visitors: g.callees, visitor: v, received: &g.counters.received}}
+	defer g.outbound.leave(v)
+	c := cursor{in: &intake{visitors: g.outbound, visitor: v, received: &g.counters.received}}
 	err := g.vetAnswer(&c)
 	r, refused := err.(*refusedError)
 	switch {
