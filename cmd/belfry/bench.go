@@ -89,7 +89,7 @@ the defaults it takes two minutes and prints what it saw; nothing is asserted.`,
 	f := cmd.Flags()
 	f.IntVar(&o.Members, "members", 5, "how many members")
 	f.StringVar(&o.Profile, "profile", "fast", "gossip profile: fast, lan or wan")
-	f.IntVar(&o.Kills, "kills", 10, "how often to kill a member, and to have one close, drain and be unfit")
+	f.IntVar(&o.Rounds, "rounds", 10, "how often to kill a member, and to have one close, drain and be unfit")
 	f.DurationVar(&o.Idle, "idle", 30*time.Second, "how long to measure idling")
 	return measureCommand(cmd, func(ctx context.Context, log io.Writer) (bench.GossipReport, error) { return bench.Gossip(ctx, o, log) })
 }

@@ -17,7 +17,7 @@ import (
 type GossipOptions struct {
 	Members int           // 2 to 100
 	Profile string        // fast, lan or wan
-	Kills   int           // and drains, closes and changes of state: 1 to 100
+	Rounds  int           // and drains, closes and changes of state: 1 to 100
 	Idle    time.Duration // 1 s to 1 h
 }
 
@@ -36,7 +36,7 @@ func (o GossipOptions) validate() error {
 	if _, ok := profiles[o.Profile]; !ok {
 		unknown = fmt.Errorf("bench: --profile %q: give fast, lan or wan", o.Profile)
 	}
-	return errors.Join(between("members", o.Members, 2, 100), unknown, between("kills", o.Kills, 1, 100),
+	return errors.Join(between("members", o.Members, 2, 100), unknown, between("rounds", o.Rounds, 1, 100),
 		between("idle", o.Idle, time.Second, time.Hour))
 }
 
@@ -88,7 +88,7 @@ func (g *gossip) measure(ctx context.Context, r *GossipReport) error {
 		return err
 	}
 	lost := g.lost
-	if err := measure(ctx, g.o.Kills, g.log,
+	if err := measure(ctx, g.o.Rounds, g.log,
 		event{"a member is unfit", &r.Unfit, g.unfit},
 		event{"a member drains", &r.Drained, g.drained},
 		event{"a member closes", &r.Closed, g.closed},

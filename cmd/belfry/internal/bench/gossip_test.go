@@ -12,7 +12,7 @@ import (
 // TestGossip takes three real members through everything once.
 func TestGossip(t *testing.T) {
 	t.Parallel()
-	g := &gossip{o: GossipOptions{Members: 3, Profile: "fast", Kills: 1, Idle: 100 * time.Millisecond}, log: io.Discard}
+	g := &gossip{o: GossipOptions{Members: 3, Profile: "fast", Rounds: 1, Idle: 100 * time.Millisecond}, log: io.Discard}
 	r, err := g.run(t.Context())
 	if err != nil {
 		t.Fatal(err)

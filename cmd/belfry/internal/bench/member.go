@@ -20,7 +20,7 @@ type order struct{ Do, Reason string }
 const (
 	join      = "join" // comes first, and once
 	tellUsage = "usage"
-	leave     = "close"
+	leave     = "leave"
 )
 
 // member is one member without store and scheduler, in a process of its own.
