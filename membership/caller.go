@@ -70,6 +70,9 @@ func (c *caller) run(ctx context.Context) {
 
 // round starts the calls of one round, and a goroutine that hears how they end.
 func (c *caller) round(ctx context.Context) {
+	if !c.view.alone() {
+		c.found()
+	}
 	live, lost := c.view.targets()
 	live[c.self] = true
 	known, err := c.seeds.list()
@@ -162,7 +165,7 @@ func (c *caller) found() {
 	c.said = time.Time{}
 	c.mu.Unlock()
 	if again {
-		c.logger.Info("no longer alone: a call was answered")
+		c.logger.Info("no longer alone")
 	}
 }
 
@@ -179,7 +182,7 @@ func (c *caller) complain(known []string, err error) {
 		c.logger.Info("alone, with nobody to call: waiting to be called", "addr", c.self)
 		return
 	}
-	c.logger.Warn("alone: nobody answers; going on without, and calling again", "seeds", known, "err", err)
+	c.logger.Warn("alone: no seed took this replica in; going on without, and calling again", "seeds", known, "err", err)
 }
 
 // callSeed calls what a seed's name stands for now, except those that are members already. It is answered if one
@@ -213,7 +216,7 @@ func (c *caller) call(addr string) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %s", addr, plain(err))
+	return fmt.Errorf("%s: %s", addr, strings.TrimPrefix(plain(err), addr+": "))
 }
 
 // plain returns the text of memberlist's error without its list of one.

@@ -12,7 +12,9 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -67,6 +69,9 @@ func Join(ctx context.Context, c Config) (*Cluster, error) {
 	}
 	return join(ctx, c, func(life context.Context, l *log.Logger) (memberlist.NodeAwareTransport, error) {
 		t, err := listen(life, at, l)
+		if err != nil && strings.Contains(err.Error(), syscall.EADDRNOTAVAIL.Error()) {
+			return nil, fmt.Errorf("membership: bind %q: %w; write an address of this host, or 0.0.0.0 for all", c.Bind, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("membership: bind %q: %w; choose another port in Config.Bind (0 takes a free one), "+
 				"or stop what uses it", c.Bind, err)
@@ -91,6 +96,8 @@ func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
 		quit()
 		return nil, fmt.Errorf("membership: secrets: %w", err)
 	}
+	who := v.who
+	p.who.Store(&who)
 	g, addr, err := start(life, c, keys, v, n, open)
 	if err != nil {
 		quit()
@@ -99,6 +106,7 @@ func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
 	working, cancel := context.WithCancel(life)
 	cl := &Cluster{name: c.Name, boot: boot, addr: addr, keys: keys, view: v, gossip: g, caller: newCaller(c, addr, v, g),
 		counters: n, cancel: cancel, quit: quit}
+	c.Logger.Info("gossip listens", "boot", boot, "tells", addr, "namespace", c.Namespace, "profile", c.Profile, "keys", len(c.Secrets), "seeds", len(c.Seeds))
 	cl.resting.Go(func() { p.run(life) })
 	cl.resting.Go(func() { v.run(life) })
 	cl.working.Go(func() { cl.announceLoop(working) })

@@ -86,7 +86,7 @@ func TestBornApart(t *testing.T) {
 		f.announce(c, Serving)
 		f.agree(0, []*Cluster{c}, []string{letter(2)})
 		time.Sleep(time.Minute)
-		if s := logged.String(); !strings.Contains(s, "nobody answers") || !strings.Contains(s, all[0].Addr()) {
+		if s := logged.String(); !strings.Contains(s, "no seed took this replica in") || !strings.Contains(s, all[0].Addr()) {
 			f.Errorf("the log does not say which seeds are waited for: %s", s)
 		}
 		f.net.Heal()

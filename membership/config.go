@@ -30,6 +30,19 @@ const (
 	WAN
 )
 
+// String returns "fast", "lan" or "wan".
+func (p Profile) String() string {
+	switch p {
+	case Fast:
+		return "fast"
+	case LAN:
+		return "lan"
+	case WAN:
+		return "wan"
+	}
+	return fmt.Sprintf("profile(%d)", int(p))
+}
+
 // Bounds. Those of name, version and zone keep the encoded meta below memberlist's 512 bytes (see meta.go).
 const (
 	maxName    = 64
@@ -127,7 +140,7 @@ func (c Config) validate() error {
 		bad("expect %d: use 0 to %d", c.Expect, maxExpect)
 	}
 	if c.Profile < Fast || c.Profile > WAN {
-		bad("profile %d is unknown; use Fast, LAN or WAN", c.Profile)
+		bad("profile %d is unknown; use Fast, LAN or WAN", int(c.Profile))
 	}
 	if err := checkKeys(c.Secrets); err != nil {
 		bad("%w", err)

@@ -30,18 +30,18 @@ type verdict struct {
 // Self always knows itself to be live, so its view is empty only while all are joining, or where self was superseded
 // and nobody else may own: an older boot leaves its own name out of its own list, because the name is now another's.
 func elect(self meta, peers []peer) (owners []string, verdicts map[string]verdict) {
-	newest := make(map[string]meta, len(peers))
+	newest := make(map[string]peer, len(peers))
 	for _, p := range peers {
-		if n, ok := newest[p.name]; !ok || p.newer(n) {
-			newest[p.name] = p.meta
+		if n, ok := newest[p.name]; !ok || p.newer(n.meta) {
+			newest[p.name] = p
 		}
 	}
 	verdicts = make(map[string]verdict, len(peers))
 	byState := map[State][]meta{}
 	for _, p := range peers {
 		if n := newest[p.name]; n.boot != p.boot {
-			verdicts[p.node()] = verdict{Unfit, fmt.Sprintf("superseded by boot %s, started %s; give each replica a name of its own, or stop one",
-				n.boot, time.Unix(0, n.born).UTC().Format(time.RFC3339))}
+			verdicts[p.node()] = verdict{Unfit, fmt.Sprintf("superseded by boot %s at %s, started %s; give each replica a name of its own, or stop one",
+				n.boot, n.addr, time.Unix(0, n.born).UTC().Format(time.RFC3339))}
 			continue
 		}
 		verdicts[p.node()] = verdict{p.state, p.reason}

@@ -10,17 +10,23 @@ import (
 // when the one before is ready, it is what the first of them waits.
 const expectMost = 30 * time.Second
 
+// expectSettle is how long a replica that was held back goes on owning nothing when it has seen enough: the others hear
+// of it now, and say themselves that they serve. Without it each would own everything for a moment.
+const expectSettle = 500 * time.Millisecond
+
 // speakLocked makes what the others are told of what was announced. A replica that would serve is joining until it has
 // seen as many replicas as it expects: nobody counts it as an owner before, itself included. It reports whether there is
 // something new to be sent.
 func (v *view) speakLocked() (changed bool) {
 	if v.expect > 0 && v.seenLocked() >= v.expect {
 		v.expect = 0
+		v.together = time.Now().Add(expectSettle)
+		time.AfterFunc(expectSettle, v.poke)
 	}
 	now := v.said
 	if v.expect > 0 && now.state == Serving {
 		now.state = Joining
-		now.reason = fmt.Sprintf("owns nothing before it has seen %d replicas, or waited %s for them", v.expect, expectMost)
+		now.reason = fmt.Sprintf("owns nothing before it has seen %d replicas (%d so far), or waited %s for them", v.expect, v.seenLocked(), expectMost)
 	}
 	if bytes.Equal(now.encode(), v.self.encode()) {
 		return false

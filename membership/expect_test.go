@@ -63,3 +63,29 @@ func TestExpectGivesUp(t *testing.T) {
 		}
 	})
 }
+
+// TestExpectTogether lets all of them own at once: none owns everything for a moment, because it let itself go before it had
+// heard of the others.
+func TestExpectTogether(t *testing.T) {
+	t.Parallel()
+	bubble(t, 5, func(f *fleet) {
+		var seeds []string
+		for i := range 3 {
+			c := f.join(Config{Name: letter(i), Expect: 3, Seeds: seeds})
+			f.announce(c, Serving)
+			seeds = []string{c.Addr()}
+		}
+		f.within(3*time.Second, "all own", func() bool {
+			whole := 0
+			for _, c := range f.all {
+				switch o := owners(c); {
+				case len(o) == 3:
+					whole++
+				case len(o) > 0:
+					f.Fatalf("seed %d: %s sees %v", f.seed, c.Self(), o)
+				}
+			}
+			return whole == 3
+		})
+	})
+}

@@ -129,7 +129,9 @@ type outgoing struct {
 func (c *outgoing) Read(b []byte) (int, error) {
 	if !c.asked {
 		c.asked = true
-		c.answer, c.err = c.gate.await(c.Conn)
+		if c.answer, c.err = c.gate.await(c.Conn); c.err != nil {
+			c.err = fmt.Errorf("%s: %w", c.RemoteAddr(), c.err)
+		}
 	}
 	if c.err != nil {
 		return 0, c.err

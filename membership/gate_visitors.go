@@ -134,6 +134,8 @@ func (in *intake) more(b []byte, want int) ([]byte, error) {
 	switch {
 	case n > 0 || err == nil:
 		return b, nil // an error comes again
+	case errors.Is(err, os.ErrDeadlineExceeded) && len(b) == 0:
+		return b, refuse(RefusedSlow, "it said nothing; a health check belongs to the program's own HTTP port")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return b, refuse(RefusedSlow, "only %d bytes came in time", len(b))
 	case len(b) == 0:

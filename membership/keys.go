@@ -3,6 +3,8 @@ package membership
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -55,8 +57,8 @@ func cloneKeys(secrets [][]byte) [][]byte {
 //	Rotate(new)        refuse the old one
 //
 // So that no round can be left out, the new first key must be one of those accepted before, and the one that was used
-// before must stay. A replica that missed a round is refused by the others, which count it (see Stats), until it has
-// caught up; it is then found again like any lost one. Give a replica that starts meanwhile the same list in Secrets.
+// before must stay. A replica that missed a round is refused by the others, or refuses them, until it has caught up; who
+// refuses counts it (see Stats), and it is then found again like any lost one. Rotate logs the start of each key's SHA-256. Give a replica that starts meanwhile the same list in Secrets.
 //
 // Rotate takes effect at once on what comes in and goes out, does not block, and is safe for concurrent use. Its errors
 // are a bad list, a step that would cut this replica off, a cluster that was joined without a key (gossip without a
@@ -73,8 +75,19 @@ func (c *Cluster) Rotate(ctx context.Context, secrets [][]byte) error {
 	if err := rotate(c.keys, cloneKeys(secrets)); err != nil {
 		return fmt.Errorf("membership: rotate: %w", err)
 	}
-	c.view.logger.Info("gossip keys changed", "keys", len(secrets))
+	prints := fingerprints(secrets)
+	c.view.logger.Info("gossip keys changed", "uses", prints[0], "accepts", prints)
 	return nil
+}
+
+// fingerprints are short names of keys that tell nothing of them.
+func fingerprints(secrets [][]byte) []string {
+	var all []string
+	for _, s := range secrets {
+		sum := sha256.Sum256(s)
+		all = append(all, hex.EncodeToString(sum[:4]))
+	}
+	return all
 }
 
 func rotate(ring *memberlist.Keyring, secrets [][]byte) error {

@@ -2,8 +2,10 @@ package membership
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
+	"regexp"
 	"sync/atomic"
 	"time"
 )
@@ -20,7 +22,10 @@ const (
 type pump struct {
 	logger  *slog.Logger
 	lines   chan line    // capacity logBurst; what does not fit is dropped and counted
+	ours    chan string  // of refusals, which bound themselves
 	dropped atomic.Int64 // since the last line that went through
+
+	who atomic.Pointer[func(node string) string] // a member for people, "" if nobody known; nil: not yet
 }
 
 type line struct {
@@ -29,7 +34,7 @@ type line struct {
 }
 
 func newPump(l *slog.Logger) *pump {
-	return &pump{logger: l, lines: make(chan line, logBurst)}
+	return &pump{logger: l, lines: make(chan line, logBurst), ours: make(chan string, 4*refusals)}
 }
 
 // Write takes one line in memberlist's form, "[WARN] memberlist: text".
@@ -44,9 +49,32 @@ func (p *pump) Write(b []byte) (int, error) {
 	case "[INFO":
 		p.add(slog.LevelDebug, string(text))
 	default:
-		p.add(slog.LevelWarn, string(text))
+		if !bytes.HasPrefix(text, []byte("ignoring alive message")) { // the gate's counters say why
+			p.add(slog.LevelWarn, string(text))
+		}
 	}
 	return len(b), nil
+}
+
+// say queues a line of ours, which memberlist's never keep out; it never blocks.
+func (p *pump) say(text string) {
+	select {
+	case p.ours <- text:
+	default:
+		p.dropped.Add(1)
+	}
+}
+
+// node is what may be a member's name in memberlist.
+var node = regexp.MustCompile(`[A-Za-z0-9_-]{11}`)
+
+// named replaces memberlist's names of members by those that people know.
+func (p *pump) named(text string) string {
+	who := p.who.Load()
+	if who == nil {
+		return text
+	}
+	return node.ReplaceAllStringFunc(text, func(n string) string { return cmp.Or((*who)(n), n) })
 }
 
 // add queues a line; it never blocks.
@@ -67,6 +95,9 @@ func (p *pump) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case text := <-p.ours:
+			p.logger.Warn("gossip", "text", text)
+			continue
 		case l = <-p.lines:
 		}
 		if !p.logger.Enabled(ctx, l.level) {
@@ -79,6 +110,6 @@ func (p *pump) run(ctx context.Context) {
 			p.dropped.Add(1)
 			continue
 		}
-		p.logger.Log(ctx, l.level, "gossip", "text", l.text, "dropped", p.dropped.Swap(0))
+		p.logger.Log(ctx, l.level, "gossip", "text", p.named(l.text), "dropped", p.dropped.Swap(0))
 	}
 }

@@ -42,3 +42,32 @@ func TestPump(t *testing.T) {
 		}
 	})
 }
+
+// TestPumpSpeaks lets a refusal through however noisy memberlist is, and names members as people do.
+func TestPumpSpeaks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var logged syncBuffer
+		p := newPump(slog.New(slog.NewTextHandler(&logged, nil)))
+		who := func(node string) string {
+			if node == "qJIWuS9q388" {
+				return "b (boot a8)"
+			}
+			return ""
+		}
+		p.who.Store(&who)
+		go p.run(t.Context())
+		synctest.Wait()
+		for range 10 * logBurst {
+			_, _ = fmt.Fprintln(p, "[WARN] memberlist: Was able to connect to qJIWuS9q388 over TCP but UDP probes failed, network may be misconfigured")
+			_, _ = fmt.Fprintln(p, "[WARN] memberlist: ignoring alive message for 'x': no")
+			synctest.Wait()
+		}
+		p.say("refused a packet")
+		synctest.Wait()
+		s := logged.String()
+		if !strings.Contains(s, "refused a packet") || strings.Count(s, "connect to b (boot a8) over TCP") != logBurst || strings.Contains(s, "ignoring") {
+			t.Errorf("%s", s)
+		}
+	})
+}

@@ -35,6 +35,9 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", int(s))
 }
 
+// MarshalText is String, for JSON and logs.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // announced turns the word given to Announce into a state. Nobody announces joining: it is what one is before.
 func announced(word string) (State, error) {
 	for _, s := range []State{Serving, Draining, Unfit} {

@@ -63,6 +63,9 @@ func (r Refusal) String() string {
 	return advice[r].word
 }
 
+// MarshalText is String, for JSON and metrics.
+func (r Refusal) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
 // refusedError is what was wrong with something that came in.
 type refusedError struct {
 	why  Refusal

@@ -109,7 +109,7 @@ func TestAloneRepeats(t *testing.T) {
 		f.net.Kill(nobody.Addr())
 		f.join(Config{Name: "a", Seeds: []string{nobody.Addr()}, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 		time.Sleep(5 * time.Minute)
-		if n := strings.Count(logged.String(), "nobody answers"); n < 4 || n > 6 {
+		if n := strings.Count(logged.String(), "no seed took this replica in"); n < 4 || n > 6 {
 			f.Errorf("said %d times in 5 minutes: %s", n, logged.String())
 		}
 	})
@@ -191,7 +191,7 @@ func TestSeedsThatAreNobody(t *testing.T) {
 		cancel()
 		<-ended
 		c.wait()
-		if s := alone.String(); strings.Count(s, "nobody answers") < 4 || strings.Contains(s, "no longer alone") {
+		if s := alone.String(); strings.Count(s, "no seed took this replica in") < 4 || strings.Contains(s, "no longer alone") {
 			f.Errorf("logged: %s", s)
 		}
 		f.join(Config{Name: "b", SeedFile: path, Seeds: []string{a.Addr()}, Logger: slog.New(slog.NewTextHandler(&file, nil))})

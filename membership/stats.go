@@ -2,7 +2,6 @@ package membership
 
 import (
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 )
@@ -10,7 +9,7 @@ import (
 // Stats is what gossip has sent, received and refused since Join.
 type Stats struct {
 	// Sent and Received are the bytes of gossip's packets and connections as they were on the wire, without the headers
-	// of UDP, TCP and IP. Received counts what was refused too.
+	// of UDP, TCP and IP. Received counts what was refused too, except for its address.
 	Sent, Received int64
 	// Refused counts what was not let through, a packet, a connection, an answer or a member's announcement each, by reason. All reasons are there, those that
 	// never occurred with 0, so that a metric exists before it rises.
@@ -57,5 +56,5 @@ func (c *counters) refuse(why Refusal, thing string, from any, what string) {
 	if more := n - r.said.Swap(n) - 1; more > 0 {
 		text += fmt.Sprintf(" (%d more for this reason since the last such line)", more)
 	}
-	c.pump.add(slog.LevelWarn, text)
+	c.pump.say(text)
 }

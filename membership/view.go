@@ -43,15 +43,16 @@ type view struct {
 	packets atomic.Int64  // that gossip has filled
 	sent    chan struct{} // capacity 1: packets has risen
 
-	mu     sync.Mutex
-	said   meta            // what the program announced
-	self   peer            // what the others are told: said, unless we are held back
-	expect int             // replicas to have seen before we serve; 0: not held back (any more)
-	others map[string]peer // by memberlist's node name
-	lost   lost
-	now    *snapshot
-	window time.Time // when came was last reset
-	came   int       // processes that were new to us since
+	mu       sync.Mutex
+	said     meta            // what the program announced
+	self     peer            // what the others are told: said, unless we are held back
+	expect   int             // replicas to have seen before we serve; 0: not held back (any more)
+	together time.Time       // own nothing before
+	others   map[string]peer // by memberlist's node name
+	lost     lost
+	now      *snapshot
+	window   time.Time // when came was last reset
+	came     int       // processes that were new to us since
 }
 
 func newView(self meta, expect int, logger *slog.Logger, n *counters) *view {
@@ -130,6 +131,9 @@ func (v *view) publish() {
 func (v *view) buildLocked(old *snapshot) *snapshot {
 	peers := slices.AppendSeq([]peer{v.self}, maps.Values(v.others))
 	owners, verdicts := elect(v.self.meta, peers)
+	if time.Now().Before(v.together) {
+		owners = nil
+	}
 	s := &snapshot{
 		owners:  owners,
 		facts:   map[string]map[string]string{},
@@ -204,6 +208,23 @@ func find(members []Member, boot string) Member {
 		return Member{}
 	}
 	return members[i]
+}
+
+// who names a process for people: its replica's name and its boot id.
+func (v *view) who(node string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	p, ok := v.others[node]
+	if l, was := v.lost[node]; !ok && was {
+		p, ok = l.peer, true
+	}
+	switch {
+	case node == v.node:
+		return "this replica"
+	case !ok:
+		return ""
+	}
+	return fmt.Sprintf("%s (boot %s)", p.name, p.boot)
 }
 
 // snapshot returns the current one.

@@ -139,6 +139,10 @@ func (r *runner) observe(a core.Action) {
 	case core.SteppedBack:
 		r.log.Warn("the store's clock stepped back; jobs wait until it has caught up", "by", a.By)
 	case core.Problem:
+		if a.Job == "" {
+			r.log.Error("a problem that somebody has to mend", "err", a.Err)
+			return
+		}
 		r.log.Error("a problem that somebody has to mend", "job", a.Job, "due", a.Due, "err", a.Err)
 	}
 }
@@ -147,7 +151,7 @@ func (r *runner) observe(a core.Action) {
 func (r *runner) logState(before string, now core.Announce) {
 	switch {
 	case now.State == core.Unfit:
-		r.log.Error("unfit: this replica owns nothing until that is mended", "reason", now.Reason)
+		r.log.Error("unfit: others own this replica's keys until that is mended; where all are unfit, all own", "reason", now.Reason)
 	case before == core.Unfit && now.State == core.Serving:
 		r.log.Info("fit again")
 	}

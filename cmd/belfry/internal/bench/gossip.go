@@ -82,7 +82,7 @@ func (g *gossip) measure(ctx context.Context, r *GossipReport) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(g.log, "all started: %v; idle for %v\n", boot.Round(100*time.Microsecond), g.settle+g.o.Idle)
+	fmt.Fprintf(g.log, "all started: %v; settling for %v, then idle for %v\n", boot.Round(100*time.Microsecond), g.settle, g.o.Idle)
 	r.Boot = millis(boot)
 	if err := g.idle(ctx, r); err != nil {
 		return err
