@@ -12,8 +12,9 @@ import (
 // this many.
 const (
 	membersMost = 2048
-	newcomers   = 2048 // in each newWindow; memberlist keeps the dead for a while
-	newWindow   = time.Minute
+	newcomers   = 2048 // in each newWindow; memberlist keeps the dead for a while. Counted are those that came to be members:
+	// what memberlist asks about may be no more than an echo of one that is gone
+	newWindow = time.Minute
 )
 
 // NotifyAlive is memberlist's question whether a process may be a member, asked at each sign of its life: only one whose
@@ -50,6 +51,5 @@ func (v *view) admit(n *memberlist.Node) error {
 			fmt.Sprintf("there are %d members, and %d came within a minute; is somebody forging them?", len(v.others), v.came))
 		return errCrowd
 	}
-	v.came++
 	return nil
 }

@@ -11,8 +11,11 @@ import (
 const (
 	announceWait    = 700 * time.Millisecond // until gossip has sent an announcement: one tick of WAN's, and some
 	announcePackets = 6                      // that have carried an announcement, for it to count as sent: what LAN sends in two ticks
-	announceAgain   = 2 * time.Second        // until it is sent once more
 )
+
+// again is when an announcement is repeated, each time after the one before. Two that come soon after each other are what
+// gossip loses; the last is for what a bad moment of the network swallowed.
+var again = []time.Duration{400 * time.Millisecond, 400 * time.Millisecond, 2 * time.Second}
 
 // Announce tells all members what this replica is: serving, draining or unfit; the layout of its ring, at most 64
 // bytes; a reason for people, shortened to 128 bytes; and facts, at most 8, with 152 bytes for all (keys, values and
@@ -21,7 +24,7 @@ const (
 // when it returns, and goes on spreading when ctx has ended.
 //
 // The fact "store" names the replica's store: where those differ, only who agrees with most owns. While Expect holds this
-// replica back, serving is told as joining.
+// replica back, every state is told as joining.
 //
 // The errors are a bad argument, a closed cluster, and ctx's.
 func (c *Cluster) Announce(ctx context.Context, state, layout, reason string, facts map[string]string) error {
@@ -49,37 +52,43 @@ func (c *Cluster) Announce(ctx context.Context, state, layout, reason string, fa
 // say puts an announcement into the own view and hands it to the loop that owns sending.
 func (c *Cluster) say(said meta, sent chan<- struct{}) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+	closed := c.closed
+	if !closed {
+		c.waiters = append(c.waiters, sent)
+	}
+	c.mu.Unlock()
+	if closed {
 		return errors.New("membership: announce: the cluster is closed")
 	}
-	c.waiters = append(c.waiters, sent)
-	if !c.view.say(said) {
+	if !c.view.say(said) { // logs, so without the lock
 		c.view.retell()
 	}
 	return nil
 }
 
 // announceLoop sends announcements in their order; those that pile up go as the last of them. It ends with ctx, and wakes
-// all that wait. Each is sent once more a while later: gossip is lossy, and memberlist's queue can lose a message of the
-// same length as another after one about the same member was replaced in it.
+// all that wait. Each is repeated: gossip is lossy, and memberlist's queue can lose a message of the same length as another
+// after one about the same member was replaced in it.
 func (c *Cluster) announceLoop(ctx context.Context) {
 	defer func() { wake(c.takeWaiters()) }()
-	var again <-chan time.Time
+	var repeat <-chan time.Time
+	left := again
 	for {
+		if repeat == nil && len(left) > 0 {
+			repeat, left = time.After(left[0]), left[1:]
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-again:
-			again = nil
+		case <-repeat:
+			repeat = nil
 			_ = c.gossip.UpdateNode(time.Nanosecond)
-			continue
 		case <-c.view.tell:
+			now := c.takeWaiters()
+			c.send(ctx)
+			wake(now)
+			repeat, left = nil, again
 		}
-		now := c.takeWaiters()
-		c.send(ctx)
-		wake(now)
-		again = time.After(announceAgain)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -185,24 +186,31 @@ func (c *caller) complain(known []string, err error) {
 	c.logger.Warn("alone: no seed took this replica in; going on without, and calling again", "seeds", known, "err", err)
 }
 
-// callSeed calls what a seed's name stands for now, except those that are members already. It is answered if one
-// answers, or if there is nobody to call.
+// callSeed calls what a seed's name stands for now, except those that are members already, all at once: the records of the
+// dead would hold the others up. It is answered if one answers, or if there is nobody to call.
 func (c *caller) callSeed(ctx context.Context, seed string, live map[string]bool) error {
 	addrs, err := c.seeds.resolve(ctx, seed)
 	if err != nil {
 		return err
 	}
+	addrs = slices.DeleteFunc(addrs, func(a string) bool { return live[a] })
 	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
+	addrs = addrs[:min(len(addrs), seedAddrs)]
+	results := make(chan error, len(addrs))
+	for _, a := range addrs {
+		c.calls.Go(func() { results <- c.call(a) })
+	}
 	var errs []error
-	for _, a := range addrs[:min(len(addrs), seedAddrs)] {
-		if live[a] || ctx.Err() != nil {
-			continue
-		}
-		if err := c.call(a); err != nil {
+	for range addrs {
+		select {
+		case err := <-results:
+			if err == nil {
+				return nil
+			}
 			errs = append(errs, err)
-			continue
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		return nil
 	}
 	return errors.Join(errs...)
 }

@@ -217,8 +217,8 @@ func (c Config) resolve(ctx context.Context) (endpoint, error) {
 		where = net.JoinHostPort(where, "0")
 	}
 	adv, err := lookup(ctx, where)
-	if err == nil && adv.IP.IsUnspecified() {
-		err = errors.New("nobody can call an unspecified address")
+	if err == nil && (adv.IP.IsUnspecified() || adv.IP.IsMulticast() || adv.IP.Equal(net.IPv4bcast)) {
+		err = errors.New("it is unspecified, multicast or broadcast")
 	}
 	if err != nil {
 		return endpoint{}, fmt.Errorf("membership: advertise %q: %w; write the host:port at which the others reach this replica", c.Advertise, err)

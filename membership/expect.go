@@ -14,7 +14,7 @@ const expectMost = 30 * time.Second
 // of it now, and say themselves that they serve. Without it each would own everything for a moment.
 const expectSettle = 500 * time.Millisecond
 
-// speakLocked makes what the others are told of what was announced. A replica that would serve is joining until it has
+// speakLocked makes what the others are told of what was announced. A replica is joining until it has
 // seen as many replicas as it expects: nobody counts it as an owner before, itself included. It reports whether there is
 // something new to be sent.
 func (v *view) speakLocked() (changed bool) {
@@ -24,9 +24,12 @@ func (v *view) speakLocked() (changed bool) {
 		time.AfterFunc(expectSettle, v.poke)
 	}
 	now := v.said
-	if v.expect > 0 && now.state == Serving {
-		now.state = Joining
+	held := v.expect > 0 && now.state != Joining
+	if held && now.state == Serving {
 		now.reason = fmt.Sprintf("owns nothing before it has seen %d replicas (%d so far), or waited %s for them", v.expect, v.seenLocked(), expectMost)
+	}
+	if held { // also one that is unfit or drains: where nobody serves, those would own
+		now.state = Joining
 	}
 	if bytes.Equal(now.encode(), v.self.encode()) {
 		return false

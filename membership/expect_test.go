@@ -44,8 +44,6 @@ func TestExpectGivesUp(t *testing.T) {
 		var logged syncBuffer
 		a := f.join(Config{Name: "a", Expect: 2, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 		b := f.join(Config{Name: "b", Expect: 9, Seeds: addrs(f.all)})
-		f.announce(b, Draining)
-		f.within(time.Second, "b drains", func() bool { return find(a.Members(), b.Boot()).State == Draining })
 		f.close(b)
 		f.all = f.all[:1]
 		f.announce(a, Serving)
@@ -87,5 +85,26 @@ func TestExpectTogether(t *testing.T) {
 			}
 			return whole == 3
 		})
+	})
+}
+
+// TestExpectHoldsAll holds back whatever was announced: where nobody serves, the unfit and then the draining own, and a fleet
+// whose store is away at its start would be as many clusters as it has replicas.
+func TestExpectHoldsAll(t *testing.T) {
+	t.Parallel()
+	bubble(t, 1, func(f *fleet) {
+		a := f.join(Config{Name: "a", Expect: 3})
+		b := f.join(Config{Name: "b", Expect: 3, Seeds: addrs(f.all)})
+		if err := a.Announce(f.Context(), "unfit", "layout", "no store", nil); err != nil {
+			f.Fatal(err)
+		}
+		f.announce(b, Draining)
+		time.Sleep(time.Second)
+		f.agree(0, f.all, nil)
+		if m := find(b.Members(), a.Boot()); m.State != Joining || m.Reason != "no store" {
+			f.Errorf("a is %v", m)
+		}
+		time.Sleep(expectMost)
+		f.agree(time.Second, f.all, []string{"a"})
 	})
 }

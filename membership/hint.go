@@ -14,15 +14,14 @@ import (
 const hintMessage = 1
 
 // Hint asks a member, by name, to look at once for work that has fallen to it; of several processes with that name, the
-// newest. It goes straight to that member, in some milliseconds. It is no more than a hint: it may be lost, come twice
+// newest, or this one for its own name. It goes straight to that member, in some milliseconds. It is no more than a hint: it may be lost, come twice
 // or come late, and nothing may depend on it.
 //
 // Hint waits until it was sent, or ctx ends; then it may still be sent. The errors are a member that is not known to
 // live, one that cannot be reached, a closed cluster, and ctx's.
 func (c *Cluster) Hint(ctx context.Context, member string) error {
 	if member == c.name {
-		c.view.hint()
-		return nil
+		return c.hintSelf()
 	}
 	p, ok := c.view.newest(member)
 	if !ok {
@@ -34,7 +33,7 @@ func (c *Cluster) Hint(ctx context.Context, member string) error {
 	}
 	sent := make(chan error, 1)
 	if !c.work(func() { sent <- c.gossip.SendReliable(node, []byte{hintMessage}) }) {
-		return errors.New("membership: hint: the cluster is closed")
+		return errHintClosed
 	}
 	select {
 	case err = <-sent:
@@ -44,6 +43,18 @@ func (c *Cluster) Hint(ctx context.Context, member string) error {
 	if err != nil {
 		return fmt.Errorf("membership: hint %s: %w", member, err)
 	}
+	return nil
+}
+
+var errHintClosed = errors.New("membership: hint: the cluster is closed")
+
+func (c *Cluster) hintSelf() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return errHintClosed
+	}
+	c.view.hint()
 	return nil
 }
 

@@ -71,8 +71,9 @@ func (c *Cluster) Rotate(ctx context.Context, secrets [][]byte) error {
 		return fmt.Errorf("membership: rotate: %w", err)
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := rotate(c.keys, cloneKeys(secrets)); err != nil {
+	err := rotate(c.keys, cloneKeys(secrets))
+	c.mu.Unlock()
+	if err != nil {
 		return fmt.Errorf("membership: rotate: %w", err)
 	}
 	prints := fingerprints(secrets)

@@ -18,6 +18,8 @@ const (
 	seedAddrs   = 16              // addresses called of one seed and round, a random choice
 	resolveMost = 3 * time.Second // for a seed's name
 	seedFileMax = 64 << 10        // bytes
+	readMost    = time.Second     // for the file
+	badLines    = 3               // of the file that are named
 )
 
 // seeds are the addresses that a replica was told to call.
@@ -25,10 +27,11 @@ type seeds struct {
 	fixed []string
 	file  string // "": none
 	look  func(ctx context.Context, host string) ([]netip.Addr, error)
+	busy  chan struct{} // capacity 1: the file is being read
 }
 
 func newSeeds(c Config) seeds {
-	return seeds{fixed: c.Seeds, file: c.SeedFile, look: func(ctx context.Context, host string) ([]netip.Addr, error) {
+	return seeds{fixed: c.Seeds, file: c.SeedFile, busy: make(chan struct{}, 1), look: func(ctx context.Context, host string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}}
 }
@@ -39,7 +42,7 @@ func (s seeds) list() ([]string, error) {
 	if s.file == "" {
 		return s.fixed, nil
 	}
-	lines, err := readLines(s.file)
+	lines, err := s.read()
 	if err != nil {
 		return s.fixed, fmt.Errorf("seed file: %w", err)
 	}
@@ -60,11 +63,48 @@ func (s seeds) list() ([]string, error) {
 		}
 		all = append(all, line)
 	}
+	if more := len(errs) - badLines; more > 0 {
+		errs = append(errs[:badLines], fmt.Errorf("and %d lines more", more))
+	}
 	return all, errors.Join(errs...)
+}
+
+// read returns the lines of the file, unless that takes too long, as it may on a disk far away: calling must not wait.
+func (s seeds) read() ([]string, error) {
+	select {
+	case s.busy <- struct{}{}:
+	default:
+		return nil, fmt.Errorf("%s is still being read", s.file)
+	}
+	type result struct {
+		lines []string
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		lines, err := readLines(s.file)
+		<-s.busy
+		done <- result{lines, err}
+	}()
+	late := time.NewTimer(readMost)
+	defer late.Stop()
+	select {
+	case r := <-done:
+		return r.lines, r.err
+	case <-late.C:
+		return nil, fmt.Errorf("%s was not read within %s", s.file, readMost)
+	}
 }
 
 // readLines returns the lines of a file that is not too long.
 func readLines(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

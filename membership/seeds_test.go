@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func writeSeeds(t *testing.T, path string, lines ...string) {
 func TestSeedList(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "seeds")
-	s := seeds{fixed: []string{"a:1"}, file: path}
+	s := newSeeds(Config{Seeds: []string{"a:1"}, SeedFile: path})
 	check := func(want []string, says ...string) {
 		t.Helper()
 		got, err := s.list()
@@ -199,5 +200,55 @@ func TestSeedsThatAreNobody(t *testing.T) {
 		if n := strings.Count(file.String(), "some seeds cannot be read"); n < 4 || n > 6 {
 			f.Errorf("a bad line was named %d times: %s", n, file.String())
 		}
+	})
+}
+
+// TestSeedFileThatHangs is a pipe that nobody writes: it is refused, the fixed seeds are called, and Close is quick.
+func TestSeedFileThatHangs(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := exec.Command("mkfifo", path).Run(); err != nil {
+		t.Skip("skipped: no mkfifo here")
+	}
+	a := joinReal(t, Config{Name: "a"})
+	b := joinReal(t, Config{Name: "b", Seeds: []string{a.Addr()}, SeedFile: path})
+	for _, c := range []*Cluster{a, b} {
+		if err := c.Announce(t.Context(), "serving", "", "", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, []*Cluster{a, b}, "a", "b")
+	s := newSeeds(Config{SeedFile: path})
+	s.busy <- struct{}{} // as while a read hangs
+	if _, err := s.list(); err == nil || !strings.Contains(err.Error(), "still being read") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := newSeeds(Config{SeedFile: t.TempDir()}).list(); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestStaleRecords has a name with fifteen dead addresses and a live one: the dead do not hold the call to it up.
+func TestStaleRecords(t *testing.T) {
+	t.Parallel()
+	bubble(t, 3, func(f *fleet) {
+		a, b := f.join(Config{Name: "a"}), f.join(Config{Name: "b"})
+		var all []netip.Addr
+		for range seedAddrs - 1 {
+			h := f.net.Listen()
+			f.net.Cut(a.Addr(), h.Addr()) // a call gets no answer, not even a refusal
+			all = append(all, netip.MustParseAddrPort(h.Addr()).Addr())
+			defer h.Shutdown()
+		}
+		all = append(all, netip.MustParseAddrPort(b.Addr()).Addr())
+		c := newCaller(Config{Seeds: []string{"fleet.internal:7946"}, Logger: quietLog()}, a.Addr(), a.view, a.gossip)
+		c.seeds.look = func(context.Context, string) ([]netip.Addr, error) { return all, nil }
+		ctx, cancel := context.WithCancel(f.Context())
+		begun := time.Now()
+		go c.run(ctx)
+		f.within(time.Second, "they know each other", func() bool { return len(a.Members()) == 2 })
+		f.Logf("seed %d: after %s", f.seed, time.Since(begun))
+		cancel()
+		c.wait()
 	})
 }

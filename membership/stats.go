@@ -23,6 +23,7 @@ func (c *Cluster) Stats() Stats { return c.counters.stats() }
 // counters is what Stats reports. It also logs refusals, through the pump.
 type counters struct {
 	pump           *pump
+	born           time.Time // Join's; its monotonic clock does not step
 	sent, received atomic.Int64
 	refused        [refusals]refusedCount
 }
@@ -30,10 +31,10 @@ type counters struct {
 type refusedCount struct {
 	n    atomic.Int64
 	said atomic.Int64 // n at the last line
-	next atomic.Int64 // no line before this, in Unix nanoseconds
+	next atomic.Int64 // no line before this, in nanoseconds since born
 }
 
-func newCounters(p *pump) *counters { return &counters{pump: p} }
+func newCounters(p *pump) *counters { return &counters{pump: p, born: time.Now()} }
 
 func (c *counters) stats() Stats {
 	s := Stats{Sent: c.sent.Load(), Received: c.received.Load(), Refused: make(map[Refusal]int64, refusals)}
@@ -48,7 +49,7 @@ func (c *counters) stats() Stats {
 func (c *counters) refuse(why Refusal, thing string, from any, what string) {
 	r := &c.refused[why]
 	n := r.n.Add(1)
-	now, next := time.Now().UnixNano(), r.next.Load()
+	now, next := int64(time.Since(c.born)), r.next.Load()
 	if now < next || !r.next.CompareAndSwap(next, now+int64(logWindow)) {
 		return
 	}

@@ -309,6 +309,9 @@ func (v *view) learn(n *memberlist.Node) {
 	}
 	v.mu.Lock()
 	delete(v.lost, n.Name)
+	if _, known := v.others[n.Name]; !known {
+		v.came++
+	}
 	v.others[n.Name] = peer{meta: m, addr: n.Address()}
 	v.mu.Unlock()
 	v.poke()
