@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -198,6 +200,50 @@ func TestNewerAnnouncement(t *testing.T) {
 			if m := find(all[9].Members(), all[0].Boot()); m.Reason != reason {
 				f.Errorf("seed %d: the older came back: %v", f.seed, m)
 			}
+		}
+	})
+}
+
+// TestAnnounceBursts lets all announce up to three things each within 0.3 s, as when a store flaps: the last word of each is
+// known to all within a second. memberlist's queue loses some of such a burst; repeats make up for it.
+func TestAnnounceBursts(t *testing.T) {
+	t.Parallel()
+	const rounds = 40
+	bubble(t, seedsOr(t, 1), func(f *fleet) {
+		f.serve(6, Fast)
+		rng := rand.New(rand.NewPCG(f.seed, 1))
+		var worst time.Duration
+		late := 0
+		for round := range rounds {
+			var begun, ended sync.WaitGroup
+			want := map[string]string{}
+			for _, c := range f.all {
+				n, gap := 1+rng.IntN(3), time.Duration(1+rng.IntN(300))*time.Millisecond
+				want[c.Boot()] = fmt.Sprintf("r%02d-%d", round, n-1)
+				wg.Go(func() {
+					for i := range n {
+						wg.Go(func() {
+							_ = c.Announce(context.Background(), "serving", "layout", fmt.Sprintf("r%02d-%d", round, i), nil)
+						})
+						time.Sleep(gap)
+					}
+				})
+			}
+			begun.Wait()
+			took := f.within(time.Minute, "the last word of each is known", func() bool {
+				return !slices.ContainsFunc(f.all, func(c *Cluster) bool {
+					return slices.ContainsFunc(c.Members(), func(m Member) bool { return m.Reason != want[m.Boot] })
+				})
+			})
+			ended.Wait()
+			if worst = max(worst, took); took > told {
+				late++
+			}
+			time.Sleep(3 * time.Second)
+		}
+		f.Logf("seed %d: %d bursts of 6, the worst known after %s, %d after more than %s", f.seed, rounds, worst, late, told)
+		if late > 1 {
+			f.Errorf("seed %d: %d of %d were known after more than %s", f.seed, late, rounds, told)
 		}
 	})
 }
