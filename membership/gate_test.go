@@ -39,6 +39,20 @@ func gateOn(t testing.TB, h memberlist.NodeAwareTransport, c Config, secrets ...
 	return g
 }
 
+// inGate runs a test in a bubble, with a gate on one of two hosts. With keys it has two.
+func inGate(t *testing.T, keyed bool, run func(t *testing.T, g *gate, h, other *simnet.Host)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var secrets [][]byte
+		if keyed {
+			secrets = [][]byte{testKey, otherKey}
+		}
+		network := simnet.New(1)
+		h, other := network.Listen(), network.Listen()
+		run(t, gateOn(t, h, Config{}, secrets...), h, other)
+	})
+}
+
 func (g *gate) counted(why Refusal) int64 { return g.counters.stats().Refused[why] }
 
 // TestGatePackets names the reason for each kind of packet.
@@ -79,14 +93,7 @@ func TestGatePackets(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s keyed=%t", c.name, c.keyed), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var secrets [][]byte
-				if c.keyed {
-					secrets = [][]byte{testKey, otherKey}
-				}
-				network := simnet.New(1)
-				h, from := network.Listen(), network.Listen()
-				g := gateOn(t, h, Config{}, secrets...)
+			inGate(t, c.keyed, func(t *testing.T, g *gate, h, from *simnet.Host) {
 				if _, err := from.WriteTo(c.b, h.Addr()); err != nil {
 					t.Fatal(err)
 				}
@@ -168,14 +175,7 @@ func TestGateStreams(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s keyed=%t", c.name, c.keyed), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var secrets [][]byte
-				if c.keyed {
-					secrets = [][]byte{testKey, otherKey}
-				}
-				network := simnet.New(1)
-				h, from := network.Listen(), network.Listen()
-				g := gateOn(t, h, Config{}, secrets...)
+			inGate(t, c.keyed, func(t *testing.T, g *gate, h, from *simnet.Host) {
 				go func() {
 					select {
 					case s := <-g.StreamCh():
@@ -227,10 +227,7 @@ func TestGateAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				network := simnet.New(1)
-				h, to := network.Listen(), network.Listen()
-				g := gateOn(t, h, Config{}, testKey)
+			inGate(t, true, func(t *testing.T, g *gate, _, to *simnet.Host) {
 				go func() {
 					s := <-to.StreamCh()
 					_, _ = s.Write(c.answer)
@@ -264,10 +261,7 @@ func TestGateAnswers(t *testing.T) {
 // TestIdleConnections opens more than the gate reads at once: the oldest are closed, and a peer still gets in at once.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		network := simnet.New(1)
-		h, from := network.Listen(), network.Listen()
-		g := gateOn(t, h, Config{})
+	inGate(t, false, func(t *testing.T, g *gate, h, from *simnet.Host) {
 		for range 200 {
 			if _, err := from.DialTimeout(h.Addr(), time.Second); err != nil {
 				t.Fatal(err)
@@ -300,10 +294,7 @@ func TestIdleConnections(t *testing.T) {
 // TestVisitBytes has more read at once than the gate will hold.
 func TestVisitBytes(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		network := simnet.New(1)
-		h, from := network.Listen(), network.Listen()
-		g := gateOn(t, h, Config{})
+	inGate(t, false, func(t *testing.T, g *gate, h, from *simnet.Host) {
 		most := 0
 		for range 60 {
 			c, err := from.DialTimeout(h.Addr(), time.Second)
@@ -338,10 +329,7 @@ func bigStates(size int) []wireState {
 // TestTurnstile lets only so much into memberlist at once; the rest waits, and comes in as others leave.
 func TestTurnstile(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		network := simnet.New(1)
-		h, from := network.Listen(), network.Listen()
-		g := gateOn(t, h, Config{})
+	inGate(t, false, func(t *testing.T, g *gate, h, from *simnet.Host) {
 		states := bigStates(900 << 10)
 		message := stream("test", nil, pushPull(wirePushPull{Nodes: len(states)}, nil, states...))
 		for range 20 {

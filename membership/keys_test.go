@@ -36,7 +36,10 @@ func TestRotate(t *testing.T) {
 		all := f.serveAs(5, Config{Secrets: keysOf(older)})
 		time.Sleep(10 * time.Second)
 		seen := make(chan []int)
-		go func() { seen <- f.changes(all, 50*time.Second) }()
+		go func() {
+			changes, _ := f.swings(all, 50*time.Second)
+			seen <- changes
+		}()
 		for _, round := range [][][]byte{{older, newer}, {newer, older}, {newer}} {
 			for _, c := range all {
 				f.rotate(c, round...)

@@ -119,26 +119,16 @@ func TestCorruptPackets(t *testing.T) {
 // removals counts how often one member takes another that lives for dead while d passes, and how long anybody's list
 // lacks somebody.
 func (f *fleet) removals(cs []*Cluster, d time.Duration) (n int, apart time.Duration) {
-	const step = quiet // no two snapshots are nearer to each other
-	last := make([]*snapshot, len(cs))
-	for i, c := range cs {
-		last[i] = c.view.snapshot()
-	}
-	for range d / step {
-		rest(step)
-		missing := false
-		for i, c := range cs {
-			s := c.view.snapshot()
-			if s != last[i] {
-				n += gone(last[i], s)
-				last[i] = s
-			}
-			missing = missing || len(s.members) < len(cs)
+	var missed time.Time
+	f.eachView(cs, d, func(_ int, before, after *snapshot) {
+		if before != after {
+			n += gone(before, after)
 		}
-		if missing {
-			apart += step
+		if now := time.Now(); len(after.members) < len(cs) && now != missed { // counts once, whoever misses one
+			missed = now
+			apart += quiet
 		}
-	}
+	})
 	return n, apart
 }
 

@@ -71,9 +71,6 @@ type arrival struct {
 func (n *Net) fate(from, to string, b []byte) (*Host, []arrival) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, t := range n.tapes {
-		t.add(from, to, b)
-	}
 	host := n.hosts[to]
 	if host == nil || n.cuts[link{from, to}] || n.chanceLocked(n.impairment.Loss) {
 		return nil, nil
