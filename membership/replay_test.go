@@ -74,8 +74,8 @@ func (c *tappedConn) Write(b []byte) (int, error) {
 }
 
 // TestReplay sends again, after a member has gone, all that was said to the others in a minute in which it was there
-// (S15): packets, a thousand a second, and calls. A while later they are the same members as before: 30 s after it left,
-// whose goodbye nobody heard again, and 5 s where it crashed and is still known to be dead, or forgotten.
+// (S15): packets, a thousand a second, and calls. Then they are the same members as before: 30 s later where it left, and its
+// goodbye is not said again; 5 s later where it crashed, whether it is still known to be dead or was forgotten.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -83,7 +83,7 @@ func TestReplay(t *testing.T) {
 		key   []byte
 		goes  func(*fleet, *Cluster)
 		after []time.Duration // since it has gone, or since the last replay; memberlist forgets it in 30 s
-		ghost time.Duration
+		ghost time.Duration   // how long it may be seen again
 	}{
 		{"left", testKey, (*fleet).leave, []time.Duration{2 * time.Minute}, 30 * time.Second},
 		{"crashed", nil, (*fleet).crash, []time.Duration{0, 2 * time.Minute}, 5 * time.Second},
