@@ -115,7 +115,7 @@ func (f *fleet) haunt(heard *tape, gone string, d time.Duration) {
 	packets, calls := f.replay(from, heard, gone)
 	flaps := 0
 	for range d / (100 * time.Millisecond) {
-		time.Sleep(100 * time.Millisecond)
+		rest(100 * time.Millisecond)
 		if len(f.all[0].Members()) != 2 || len(f.all[1].Members()) != 2 {
 			flaps++
 		}

@@ -246,7 +246,7 @@ func rest(d time.Duration) {
 // run runs a scheduler on a member until ctx ends, and closes ended when it has returned.
 func (f *fleet) run(ctx context.Context, m *Cluster, s *shift, more ...jobs.Job) (ended <-chan struct{}) {
 	f.Helper()
-	s.stores[m.Self()] = &storecut.Store{To: s.store, Delay: func() time.Duration { return time.Millisecond + rand.N(4*time.Millisecond) }}
+	s.stores[m.Self()] = storecut.New(s.store, func() time.Duration { return time.Millisecond + rand.N(4*time.Millisecond) })
 	sched, err := scheduler.New(scheduler.Config{
 		Namespace: "test", Members: m, Store: s.stores[m.Self()], Ring: s.ring, Concurrency: 8, Lease: 2 * time.Second, Sweep: 200 * time.Millisecond, Logger: quietLog(),
 		Hooks: []scheduler.Hooks{{Refused: func(context.Context, scheduler.Refused) {

@@ -127,7 +127,7 @@ func replica() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	m.store = &storecut.Store{To: store}
+	m.store = storecut.New(store, nil)
 	s, err := scheduler.New(scheduler.Config{
 		Namespace: namespace, Members: cluster, Store: &door{m.store, m.trap}, Concurrency: m.Concurrency,
 		Lease: m.Lease, Grace: time.Second, Sweep: m.Sweep, Drain: 5 * time.Second, MissedAfter: m.MissedAfter,

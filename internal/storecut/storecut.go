@@ -13,96 +13,106 @@ import (
 // Store passes each call on to another store. While it is cut, calls hang until their contexts end: one that is made does
 // not reach the other store, and of one that was under way the answer is lost, whatever it did.
 type Store struct {
-	To    idempotency.Store    // not embedded: a call that the store gets one day must not slip past
-	Delay func() time.Duration // how long a call takes to get there; nil: it is there at once
-
-	cut atomic.Bool
+	idempotency.Store
+	way *way
 }
 
-var _ idempotency.Store = (*Store)(nil)
+// New returns a way to a store, which is open. Each call takes delay to get there; nil: it is there at once. Safe for
+// concurrent use, as both arguments must be.
+func New(to idempotency.Store, delay func() time.Duration) *Store {
+	w := &way{to: to, delay: delay}
+	return &Store{w, w}
+}
 
 // Cut cuts the way to the store, or mends it. Calls that hang are not freed by that.
-func (s *Store) Cut(cut bool) { s.cut.Store(cut) }
+func (s *Store) Cut(cut bool) { s.way.cut.Store(cut) }
+
+// way is what the calls go through.
+type way struct {
+	to    idempotency.Store // not embedded: a call that the store gets one day must not slip past
+	delay func() time.Duration
+	cut   atomic.Bool
+}
 
 // wait returns nil while there is a way.
-func (s *Store) wait(ctx context.Context) error {
-	if !s.cut.Load() {
+func (w *way) wait(ctx context.Context) error {
+	if !w.cut.Load() {
 		return nil
 	}
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-func through[T any](ctx context.Context, s *Store, call func() (T, error)) (T, error) {
+func through[T any](ctx context.Context, w *way, call func() (T, error)) (T, error) {
 	var none T
-	if s.Delay != nil {
-		<-time.After(s.Delay())
+	if w.delay != nil {
+		<-time.After(w.delay())
 	}
-	if err := s.wait(ctx); err != nil {
+	if err := w.wait(ctx); err != nil {
 		return none, err
 	}
 	answer, failed := call()
-	if err := s.wait(ctx); err != nil {
+	if err := w.wait(ctx); err != nil {
 		return none, err
 	}
 	return answer, failed
 }
 
-func (s *Store) OpenSession(ctx context.Context, o idempotency.Opening) (idempotency.Session, idempotency.Renewal, error) {
+func (w *way) OpenSession(ctx context.Context, o idempotency.Opening) (idempotency.Session, idempotency.Renewal, error) {
 	var r idempotency.Renewal
-	opened, err := through(ctx, s, func() (opened idempotency.Session, err error) {
-		opened, r, err = s.To.OpenSession(ctx, o)
+	opened, err := through(ctx, w, func() (opened idempotency.Session, err error) {
+		opened, r, err = w.to.OpenSession(ctx, o)
 		return opened, err
 	})
 	return opened, r, err
 }
 
-func (s *Store) RenewSession(ctx context.Context, o idempotency.Session) (idempotency.Renewal, error) {
-	return through(ctx, s, func() (idempotency.Renewal, error) { return s.To.RenewSession(ctx, o) })
+func (w *way) RenewSession(ctx context.Context, s idempotency.Session) (idempotency.Renewal, error) {
+	return through(ctx, w, func() (idempotency.Renewal, error) { return w.to.RenewSession(ctx, s) })
 }
 
-func (s *Store) CloseSession(ctx context.Context, o idempotency.Session) error {
-	_, err := through(ctx, s, func() (any, error) { return nil, s.To.CloseSession(ctx, o) })
+func (w *way) CloseSession(ctx context.Context, s idempotency.Session) error {
+	_, err := through(ctx, w, func() (any, error) { return nil, w.to.CloseSession(ctx, s) })
 	return err
 }
 
-func (s *Store) MarkDead(ctx context.Context, o idempotency.Session, dead []int64) error {
-	_, err := through(ctx, s, func() (any, error) { return nil, s.To.MarkDead(ctx, o, dead) })
+func (w *way) MarkDead(ctx context.Context, s idempotency.Session, dead []int64) error {
+	_, err := through(ctx, w, func() (any, error) { return nil, w.to.MarkDead(ctx, s, dead) })
 	return err
 }
 
-func (s *Store) Declare(ctx context.Context, o idempotency.Session, nonce int64, d []idempotency.Declaration) ([]idempotency.Entry, error) {
-	return through(ctx, s, func() ([]idempotency.Entry, error) { return s.To.Declare(ctx, o, nonce, d) })
+func (w *way) Declare(ctx context.Context, s idempotency.Session, nonce int64, d []idempotency.Declaration) ([]idempotency.Entry, error) {
+	return through(ctx, w, func() ([]idempotency.Entry, error) { return w.to.Declare(ctx, s, nonce, d) })
 }
 
-func (s *Store) Decide(ctx context.Context, o idempotency.Session, nonce int64, d []idempotency.Decision) ([]idempotency.Decided, error) {
-	return through(ctx, s, func() ([]idempotency.Decided, error) { return s.To.Decide(ctx, o, nonce, d) })
+func (w *way) Decide(ctx context.Context, s idempotency.Session, nonce int64, d []idempotency.Decision) ([]idempotency.Decided, error) {
+	return through(ctx, w, func() ([]idempotency.Decided, error) { return w.to.Decide(ctx, s, nonce, d) })
 }
 
-func (s *Store) Lagging(ctx context.Context, o idempotency.Session, q idempotency.LagQuery) (idempotency.Lag, error) {
-	return through(ctx, s, func() (idempotency.Lag, error) { return s.To.Lagging(ctx, o, q) })
+func (w *way) Lagging(ctx context.Context, s idempotency.Session, q idempotency.LagQuery) (idempotency.Lag, error) {
+	return through(ctx, w, func() (idempotency.Lag, error) { return w.to.Lagging(ctx, s, q) })
 }
 
-func (s *Store) Claim(ctx context.Context, o idempotency.Session, nonce int64, c []idempotency.Claim) ([]idempotency.Answer, error) {
-	return through(ctx, s, func() ([]idempotency.Answer, error) { return s.To.Claim(ctx, o, nonce, c) })
+func (w *way) Claim(ctx context.Context, s idempotency.Session, nonce int64, c []idempotency.Claim) ([]idempotency.Answer, error) {
+	return through(ctx, w, func() ([]idempotency.Answer, error) { return w.to.Claim(ctx, s, nonce, c) })
 }
 
-func (s *Store) Finish(ctx context.Context, namespace string, f []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
-	return through(ctx, s, func() ([]idempotency.FinishAnswer, error) { return s.To.Finish(ctx, namespace, f) })
+func (w *way) Finish(ctx context.Context, namespace string, f []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
+	return through(ctx, w, func() ([]idempotency.FinishAnswer, error) { return w.to.Finish(ctx, namespace, f) })
 }
 
-func (s *Store) Mine(ctx context.Context, o idempotency.Session) ([]idempotency.Run, error) {
-	return through(ctx, s, func() ([]idempotency.Run, error) { return s.To.Mine(ctx, o) })
+func (w *way) Mine(ctx context.Context, s idempotency.Session) ([]idempotency.Run, error) {
+	return through(ctx, w, func() ([]idempotency.Run, error) { return w.to.Mine(ctx, s) })
 }
 
-func (s *Store) Prune(ctx context.Context, o idempotency.Session, limit int) (int, error) {
-	return through(ctx, s, func() (int, error) { return s.To.Prune(ctx, o, limit) })
+func (w *way) Prune(ctx context.Context, s idempotency.Session, limit int) (int, error) {
+	return through(ctx, w, func() (int, error) { return w.to.Prune(ctx, s, limit) })
 }
 
-func (s *Store) SavePass(ctx context.Context, o idempotency.Session, p []idempotency.Pass) ([]idempotency.Verdict, error) {
-	return through(ctx, s, func() ([]idempotency.Verdict, error) { return s.To.SavePass(ctx, o, p) })
+func (w *way) SavePass(ctx context.Context, s idempotency.Session, p []idempotency.Pass) ([]idempotency.Verdict, error) {
+	return through(ctx, w, func() ([]idempotency.Verdict, error) { return w.to.SavePass(ctx, s, p) })
 }
 
-func (s *Store) CloseDue(ctx context.Context, o idempotency.Session, job string, due time.Time, missed *idempotency.Range) (bool, error) {
-	return through(ctx, s, func() (bool, error) { return s.To.CloseDue(ctx, o, job, due, missed) })
+func (w *way) CloseDue(ctx context.Context, s idempotency.Session, job string, due time.Time, missed *idempotency.Range) (bool, error) {
+	return through(ctx, w, func() (bool, error) { return w.to.CloseDue(ctx, s, job, due, missed) })
 }

@@ -22,7 +22,7 @@ func TestCutStore(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := &Store{} // a call that got through would panic
+				s := New(nil, nil) // a call that got through would panic
 				s.Cut(true)
 				call := reflect.ValueOf(s).MethodByName(m.Name)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -55,7 +55,7 @@ func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		memory := idempotency.NewMemory(nil)
-		s := &Store{To: slow{memory}, Delay: func() time.Duration { return time.Second }}
+		s := New(slow{memory}, func() time.Duration { return time.Second })
 		o := idempotency.Opening{Namespace: "test", Replica: "a", Boot: "b", Partitions: 256, Lease: time.Minute, Horizon: time.Hour, Retention: 2 * time.Hour, Tolerance: time.Minute}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
