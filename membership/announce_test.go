@@ -220,9 +220,9 @@ func TestAnnounceBursts(t *testing.T) {
 			for _, c := range f.all {
 				n, gap := 1+rng.IntN(3), time.Duration(1+rng.IntN(300))*time.Millisecond
 				want[c.Boot()] = fmt.Sprintf("r%02d-%d", round, n-1)
-				wg.Go(func() {
+				begun.Go(func() {
 					for i := range n {
-						wg.Go(func() {
+						ended.Go(func() {
 							_ = c.Announce(context.Background(), "serving", "layout", fmt.Sprintf("r%02d-%d", round, i), nil)
 						})
 						time.Sleep(gap)

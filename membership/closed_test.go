@@ -161,15 +161,7 @@ func TestDamage(t *testing.T) {
 			t.Parallel()
 			bubble(t, 3, func(f *fleet) {
 				var logged syncBuffer
-				c := Config{Logger: slog.New(slog.NewTextHandler(&logged, nil))}
-				if key != nil {
-					c.Secrets = [][]byte{key}
-				}
-				for i := range 3 {
-					c.Name, c.Seeds = letter(i), addrs(f.all)
-					f.announce(f.join(c), Serving)
-				}
-				f.agree(formed, f.all, names(3))
+				f.serveAs(3, Config{Secrets: keysOf(key), Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 				time.Sleep(time.Minute)
 				before := strings.Count(logged.String(), "msg=gossip")
 				var changed []<-chan struct{}
@@ -320,7 +312,7 @@ func TestStrangersOnSockets(t *testing.T) {
 		t.Skipf("no second loopback address here: %v", err)
 	}
 	defer func() { _ = outside.Close() }()
-	_, _ = outside.Write(stream("test", testKey, pushPull(wirePushPull{Nodes: 1}, nil, state("far@0123456789abcdef"))))
+	_, _ = outside.Write(stream("test", testKey, pushPull(wirePushPull{Nodes: 1}, nil, state(meta{boot: "0123456789abcdef"}.node()))))
 	if b, _ := io.ReadAll(outside); len(b) > 0 {
 		t.Errorf("answered %q", b)
 	}
@@ -351,6 +343,8 @@ func TestStrayHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_ = c.(*net.TCPConn).CloseWrite()
+	_, _ = io.ReadAll(c) // until the gate has looked and hung up
 	_ = c.Close()
 	s := a.Stats()
 	if s.Refused[RefusedStranger] != 20 || len(a.Members()) != 1 || s.Received != 20*39 {

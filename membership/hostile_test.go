@@ -101,11 +101,7 @@ func attackFor(t *testing.T, key []byte, d time.Duration) {
 // so changes no owners.
 func joinAmid(t *testing.T, key []byte, seeds []string) {
 	t.Helper()
-	c := Config{Name: "late", Namespace: "test", Seeds: seeds, Logger: quietLog()}
-	if key != nil {
-		c.Secrets = [][]byte{key}
-	}
-	m, err := Join(t.Context(), c)
+	m, err := Join(t.Context(), Config{Name: "late", Namespace: "test", Profile: LAN, Secrets: keysOf(key), Seeds: seeds, Logger: quietLog()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,18 +19,12 @@ func (f *fleet) rotate(c *Cluster, keys ...[]byte) {
 	}
 }
 
-// keyed starts n serving members with keys.
-func (f *fleet) keyed(n int, keys ...[]byte) []*Cluster {
-	f.Helper()
-	for i := range n {
-		var seeds []string
-		if i > 0 {
-			seeds = addrs(f.all[:1])
-		}
-		f.announce(f.join(Config{Name: letter(i), Seeds: seeds, Secrets: keys}), Serving)
+// keysOf is a member's only key, or none.
+func keysOf(key []byte) [][]byte {
+	if key == nil {
+		return nil
 	}
-	f.agree(formed, f.all, names(n))
-	return f.all
+	return [][]byte{key}
 }
 
 // TestRotate changes the key of five members in three rounds, a second between each step, while all goes on (S16): nobody
@@ -39,10 +33,13 @@ func TestRotate(t *testing.T) {
 	t.Parallel()
 	bubble(t, 3, func(f *fleet) {
 		older, newer := secret(1), secret(2)
-		all := f.keyed(5, older)
+		all := f.serveAs(5, Config{Secrets: keysOf(older)})
 		time.Sleep(10 * time.Second)
 		seen := make(chan []int)
-		go func() { seen <- f.changes(all, 50*time.Second) }()
+		go func() {
+			changes, _ := f.swings(all, 50*time.Second)
+			seen <- changes
+		}()
 		for _, round := range [][][]byte{{older, newer}, {newer, older}, {newer}} {
 			for _, c := range all {
 				f.rotate(c, round...)
@@ -68,7 +65,7 @@ func TestRotateLate(t *testing.T) {
 	t.Parallel()
 	bubble(t, 2, func(f *fleet) {
 		older, newer := secret(1), secret(2)
-		all := f.keyed(4, older)
+		all := f.serveAs(4, Config{Secrets: keysOf(older)})
 		late := all[3]
 		for _, round := range [][][]byte{{older, newer}, {newer, older}, {newer}} {
 			for _, c := range all[:3] {

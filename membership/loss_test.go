@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -89,24 +88,19 @@ func TestLoss(t *testing.T) {
 func TestCorruptPackets(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name    string
-		secrets [][]byte
-		seeds   int
+		name  string
+		key   []byte
+		seeds int
 	}{
 		{"in plain text", nil, 2},
 		// By flag only: memberlist v0.7.0 does not authenticate a packet's version byte, and panics where it has become 0.
-		{"encrypted", [][]byte{bytes.Repeat([]byte{1}, 32)}, 0},
+		{"encrypted", testKey, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, seedsOr(t, c.seeds), func(f *fleet) {
 				var logged syncBuffer
-				for i := range 5 {
-					m := f.join(Config{Name: letter(i), Profile: LAN, Secrets: c.secrets, Seeds: addrs(f.all[:min(1, i)]),
-						Logger: slog.New(slog.NewTextHandler(&logged, nil))})
-					f.announce(m, Serving)
-				}
-				f.agree(formed, f.all, names(5))
+				f.serveAs(5, Config{Profile: LAN, Secrets: keysOf(c.key), Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 				f.net.Impair(simnet.Impairment{Corrupt: 0.1, Reset: 0.1})
 				const lasts = 5 * time.Minute
 				removed, apart := f.removals(f.all, lasts)
@@ -125,26 +119,16 @@ func TestCorruptPackets(t *testing.T) {
 // removals counts how often one member takes another that lives for dead while d passes, and how long anybody's list
 // lacks somebody.
 func (f *fleet) removals(cs []*Cluster, d time.Duration) (n int, apart time.Duration) {
-	const step = quiet // no two snapshots are nearer to each other
-	last := make([]*snapshot, len(cs))
-	for i, c := range cs {
-		last[i] = c.view.snapshot()
-	}
-	for range d / step {
-		rest(step)
-		missing := false
-		for i, c := range cs {
-			s := c.view.snapshot()
-			if s != last[i] {
-				n += gone(last[i], s)
-				last[i] = s
-			}
-			missing = missing || len(s.members) < len(cs)
+	var missed time.Time
+	f.eachView(cs, d, func(_ int, before, after *snapshot) {
+		if before != after {
+			n += gone(before, after)
 		}
-		if missing {
-			apart += step
+		if now := time.Now(); len(after.members) < len(cs) && now != missed { // counts once, whoever misses one
+			missed = now
+			apart += quiet
 		}
-	}
+	})
 	return n, apart
 }
 

@@ -27,9 +27,10 @@ func TestMain(m *testing.M) {
 // fleet is some members on one network in memory, in a bubble.
 type fleet struct {
 	*testing.T
-	net  *simnet.Net
-	seed uint64
-	all  []*Cluster
+	net    *simnet.Net
+	listen func() memberlist.NodeAwareTransport // a host for one that joins
+	seed   uint64
+	all    []*Cluster
 }
 
 // bubble runs a test once for each of several seeds, in fake time, and closes what it joined.
@@ -41,6 +42,7 @@ func bubble(t *testing.T, seeds int, run func(f *fleet)) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f := &fleet{T: t, net: simnet.New(seed), seed: seed}
+				f.listen = func() memberlist.NodeAwareTransport { return f.net.Listen() }
 				defer time.Sleep(time.Minute) // late timers and dials of memberlist
 				defer f.closeAll()            // also after a Fatal, or the bubble would end with goroutines in it
 				run(f)
@@ -67,7 +69,7 @@ func (f *fleet) join(c Config) *Cluster {
 	if c.Namespace == "" {
 		c.Namespace = "test"
 	}
-	cl, err := joinOn(context.Background(), c, f.net.Listen())
+	cl, err := joinOn(context.Background(), c, f.listen())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -94,21 +96,22 @@ func joinOn(ctx context.Context, c Config, t memberlist.NodeAwareTransport) (*Cl
 // serve adds n serving members named a, b, c …, all with the first as their seed.
 func (f *fleet) serve(n int, p Profile) []*Cluster {
 	f.Helper()
-	var seeds []string
+	return f.serveAs(n, Config{Profile: p})
+}
+
+// serveAs does the same with more than a profile.
+func (f *fleet) serveAs(n int, c Config) []*Cluster {
+	f.Helper()
 	for i := range n {
-		c := f.join(Config{Name: letter(i), Profile: p, Seeds: seeds})
-		f.announce(c, Serving)
-		if seeds == nil {
-			seeds = []string{c.Addr()}
-		}
+		c.Name, c.Seeds = letter(i), addrs(f.all[:min(1, i)])
+		f.announce(f.join(c), Serving)
 	}
 	f.agree(formed, f.all, names(n))
 	return f.all
 }
 
-// formed bounds how long members that start together take to agree. Mostly that is a second, but who joins while
-// gossip spreads an announcement may miss it, until a push/pull every 30 s (60 s with WAN) with one random peer.
-const formed = 5 * time.Minute
+// formed bounds how long members that start together take to agree. A hundred took 4 s.
+const formed = 30 * time.Second
 
 func letter(i int) string { return fmt.Sprintf("m%02d", i) }
 

@@ -15,68 +15,6 @@ import (
 // One view again within this time after a partition was healed (F12, F18).
 const merged = 15 * time.Second
 
-func TestMergesAfterSplit(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name    string
-		profile Profile
-		groups  [][]int
-		held    time.Duration // after all sides have dropped each other
-		seeds   int
-	}{
-		{"Fast 2|3 for 60 s", Fast, [][]int{{0, 1}, {2, 3, 4}}, time.Minute, 4},
-		{"Fast 2|3 just", Fast, [][]int{{0, 1}, {2, 3, 4}}, 0, 3},
-		{"Fast 1|3 for 120 s", Fast, [][]int{{0}, {1, 2, 3}}, 2 * time.Minute, 3},
-		{"Fast 1|1|1 for 10 min", Fast, [][]int{{0}, {1}, {2}}, 10 * time.Minute, 3},
-		{"Fast 1|1 for 60 s", Fast, [][]int{{0}, {1}}, time.Minute, 3},
-		{"LAN 2|3 for 60 s", LAN, [][]int{{0, 1}, {2, 3, 4}}, time.Minute, 3},
-		{"WAN 2|3 for 120 s", WAN, [][]int{{0, 1}, {2, 3, 4}}, 2 * time.Minute, 2},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, c.seeds, func(f *fleet) {
-				n := 0
-				for _, g := range c.groups {
-					n += len(g)
-				}
-				all := f.serve(n, c.profile)
-				time.Sleep(30 * time.Second)
-
-				var cut [][]string
-				for _, g := range c.groups {
-					cut = append(cut, addrs(pickOf(all, g)))
-				}
-				f.net.Split(cut...)
-				begun := time.Now()
-				for _, g := range c.groups {
-					f.agree(5*time.Minute, pickOf(all, g), letters(g))
-				}
-				seen := time.Since(begun)
-				time.Sleep(c.held)
-				f.net.Heal()
-				took := f.agree(merged, all, names(n))
-				f.Logf("seed %d: cut seen by all after %s, merged %s after the heal", f.seed, seen, took)
-			})
-		})
-	}
-}
-
-func pickOf(all []*Cluster, which []int) []*Cluster {
-	var some []*Cluster
-	for _, i := range which {
-		some = append(some, all[i])
-	}
-	return some
-}
-
-func letters(which []int) []string {
-	var some []string
-	for _, i := range which {
-		some = append(some, letter(i))
-	}
-	return some
-}
-
 // TestMemberlistAloneStaysSplit is the control: the same network and settings without a caller. Should it ever
 // fail, memberlist has learnt to merge and the caller may go.
 func TestMemberlistAloneStaysSplit(t *testing.T) {

@@ -73,51 +73,62 @@ func (c *tappedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestReplay sends again, after a member has left, all that was said to the others in a minute in which it was there
-// (S15): packets, a thousand a second, and calls. 30 s later they are the same members as before.
+// TestReplay sends again, after a member has gone, all that was said to the others in a minute in which it was there
+// (S15): packets, a thousand a second, and calls. Then they are the same members as before: 30 s later where it left, and its
+// goodbye is not said again; 5 s later where it crashed, whether it is still known to be dead or was forgotten.
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	bubble(t, 2, func(f *fleet) {
-		heard := &tape{}
-		c := Config{Namespace: "test", Secrets: [][]byte{testKey}, Logger: quietLog()}
-		for i := range 3 {
-			c.Name, c.Seeds = letter(i), addrs(f.all)
-			m, err := joinOn(f.Context(), c, &tappedHost{Host: f.net.Listen(), tape: heard})
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.all = append(f.all, m)
-			f.announce(m, Serving)
-		}
-		f.agree(formed, f.all, names(3))
-		time.Sleep(time.Minute)
-		heard.stop() // before the word that it leaves
-		gone := f.all[2]
-		f.all = f.all[:2]
-		f.close(gone)
-		f.agree(5*time.Second, f.all, names(2))
-		time.Sleep(2 * time.Minute) // memberlist has forgotten that it left
+	for _, c := range []struct {
+		name  string
+		key   []byte
+		goes  func(*fleet, *Cluster)
+		after []time.Duration // since it has gone, or since the last replay; memberlist forgets it in 30 s
+		ghost time.Duration   // how long it may be seen again
+	}{
+		{"left", testKey, (*fleet).leave, []time.Duration{2 * time.Minute}, 30 * time.Second},
+		{"crashed", nil, (*fleet).crash, []time.Duration{0, 2 * time.Minute}, 5 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, 2, func(f *fleet) {
+				heard := &tape{}
+				f.listen = func() memberlist.NodeAwareTransport { return &tappedHost{Host: f.net.Listen(), tape: heard} }
+				gone := f.serveAs(3, Config{Secrets: keysOf(c.key)})[2]
+				time.Sleep(time.Minute)
+				heard.stop() // before the word that it leaves
+				c.goes(f, gone)
+				f.agree(5*time.Second, f.all, names(2))
+				for _, after := range c.after {
+					time.Sleep(after)
+					f.haunt(heard, gone.Addr(), c.ghost)
+				}
+			})
+		})
+	}
+}
 
-		from := f.net.Listen()
-		defer func() { _ = from.Shutdown() }()
-		packets, calls := f.replay(from, heard, gone.Addr())
-		flaps := 0
-		for range 300 {
-			time.Sleep(100 * time.Millisecond)
-			if len(f.all[0].Members()) != 2 || len(f.all[1].Members()) != 2 {
-				flaps++
-			}
+// haunt replays what two members were told, and demands that a while later they are two.
+func (f *fleet) haunt(heard *tape, gone string, d time.Duration) {
+	f.Helper()
+	from := f.net.Listen()
+	defer func() { _ = from.Shutdown() }()
+	packets, calls := f.replay(from, heard, gone)
+	flaps := 0
+	for range d / (100 * time.Millisecond) {
+		rest(100 * time.Millisecond)
+		if len(f.all[0].Members()) != 2 || len(f.all[1].Members()) != 2 {
+			flaps++
 		}
-		for _, c := range f.all {
-			if n := len(c.Members()); n != 2 || !slices.Equal(owners(c), names(2)) {
-				f.Errorf("seed %d: %s sees %d members and owners %v after a replay", f.seed, c.Self(), n, owners(c))
-			}
+	}
+	for _, c := range f.all {
+		if n := len(c.Members()); n != 2 || !slices.Equal(owners(c), names(2)) {
+			f.Errorf("seed %d: %s sees %d members and owners %v after a replay", f.seed, c.Self(), n, owners(c))
 		}
-		if packets < 500 || calls < 3 {
-			f.Errorf("seed %d: only %d packets and %d calls", f.seed, packets, calls)
-		}
-		f.Logf("seed %d: %d packets and %d calls replayed; the ghost was still seen for %d ms", f.seed, packets, calls, 100*flaps)
-	})
+	}
+	if packets < 500 || calls < 3 {
+		f.Errorf("seed %d: only %d packets and %d calls", f.seed, packets, calls)
+	}
+	f.Logf("seed %d: %d packets and %d calls replayed; the ghost was still seen for %d ms", f.seed, packets, calls, 100*flaps)
 }
 
 // replay says again what was not said to the one that has gone.

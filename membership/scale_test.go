@@ -68,9 +68,6 @@ func (f *fleet) changeEach(name string, p Profile) {
 	all := names(hundred)
 	last := len(all) - 1
 	joiner := func(name string) *Cluster { return f.join(Config{Name: name, Profile: p, Seeds: addrs(f.all[:1])}) }
-	remove := func(c *Cluster) {
-		f.all = slices.DeleteFunc(f.all, func(o *Cluster) bool { return o == c })
-	}
 	for _, c := range []struct {
 		name     string
 		fastOnly bool // unless by flag: with LAN it costs much and shows nothing new
@@ -81,9 +78,7 @@ func (f *fleet) changeEach(name string, p Profile) {
 			return append(names(hundred), "new")
 		}},
 		{"a graceful leave", false, func() []string {
-			c := f.all[hundred]
-			remove(c)
-			f.close(c)
+			f.leave(f.all[hundred])
 			return all
 		}},
 		{"draining", false, func() []string {
@@ -206,7 +201,6 @@ func (f *fleet) tellAll(round int, p Profile) (took time.Duration, last string) 
 	}
 	f.within(2*time.Minute, "all know the news", func() bool { return !slices.ContainsFunc(f.all, waits) })
 	took = time.Since(begun)
-	f.all = slices.DeleteFunc(f.all, func(c *Cluster) bool { return c == joiner })
-	f.close(joiner)
+	f.leave(joiner)
 	return took, last
 }

@@ -1,17 +1,10 @@
 package membership
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/belfry-go/belfry/idempotency"
-	"github.com/belfry-go/belfry/jobs"
 )
 
 // upTo returns the numbers from a to b-1.
@@ -21,6 +14,22 @@ func upTo(a, b int) []int {
 		all = append(all, i)
 	}
 	return all
+}
+
+func pickOf(all []*Cluster, which []int) []*Cluster {
+	var some []*Cluster
+	for _, i := range which {
+		some = append(some, all[i])
+	}
+	return some
+}
+
+func letters(which []int) []string {
+	var some []string
+	for _, i := range which {
+		some = append(some, letter(i))
+	}
+	return some
 }
 
 // TestShapes cuts clusters of three sizes into parts, for just as long as all sides need to see it, for longer than
@@ -43,6 +52,9 @@ func TestShapes(t *testing.T) {
 		{"Fast 5, 2|3", Fast, 5, halves, 2 * time.Minute, 2},
 		{"Fast 5, three parts", Fast, 5, three, 0, 2},
 		{"Fast 5, three parts", Fast, 5, three, time.Minute, 2},
+		{"Fast 2, 1|1", Fast, 2, one, time.Minute, 2},
+		{"Fast 3, three parts", Fast, 3, three, 10 * time.Minute, 2},
+		{"WAN 5, 2|3", WAN, 5, halves, 2 * time.Minute, 2},
 		{"LAN 5, 2|3", LAN, 5, halves, 2 * time.Minute, 2},
 		{"LAN 5, 1|4", LAN, 5, one, 0, 2},
 		{"Fast 20, 1|19", Fast, 20, one, time.Minute, 0},
@@ -115,7 +127,8 @@ var crookedCuts = []struct {
 	}, true},
 }
 
-// TestCrookedCuts (F15): whatever each sees, once it has settled the owners change at most 6 times a minute, and after
+// TestCrookedCuts (F15): whatever each sees, the owners change at most 6 times in the minute after it has settled, and before that only
+// 6 times more often than there are members to lose; and after
 // the heal all agree in 15 s.
 func TestCrookedCuts(t *testing.T) {
 	t.Parallel()
@@ -160,8 +173,8 @@ func TestCrookedCuts(t *testing.T) {
 					if c.swings {
 						most = slices.Max(again)
 					}
-					if most > 6 {
-						f.Errorf("seed %d: %d changes in a minute; 6 are allowed; repeat with -run '%s'", f.seed, most, f.Name())
+					if loses := slices.Max(first) - s.n; most > 6 || !c.swings && loses > 6 {
+						f.Errorf("seed %d: %d changes in a minute, and before %d more than members; 6 are allowed; repeat with -run '%s'", f.seed, most, loses, f.Name())
 					}
 					f.disband()
 				})
@@ -176,10 +189,8 @@ func settling(p Profile, n int) time.Duration {
 	return time.Duration(n)*8*p.settings().ProbeInterval + 20*time.Second
 }
 
-// swings counts, for each replica, how often its owners change while d passes, and in how many of these changes
-// somebody comes back.
-func (f *fleet) swings(cs []*Cluster, d time.Duration) (changes, back []int) {
-	changes, back = make([]int, len(cs)), make([]int, len(cs))
+// eachView shows what each of cs saw a moment ago and sees now, every moment while d passes.
+func (f *fleet) eachView(cs []*Cluster, d time.Duration, see func(i int, before, after *snapshot)) {
 	last := make([]*snapshot, len(cs))
 	for i, c := range cs {
 		last[i] = c.view.snapshot()
@@ -188,224 +199,24 @@ func (f *fleet) swings(cs []*Cluster, d time.Duration) (changes, back []int) {
 		rest(quiet)
 		for i, c := range cs {
 			s := c.view.snapshot()
-			if s.changed != last[i].changed {
-				changes[i]++
-				if len(without(s.owners, last[i].owners)) > 0 {
-					back[i]++
-				}
-			}
+			see(i, last[i], s)
 			last[i] = s
 		}
 	}
+}
+
+// swings counts, for each replica, how often its owners change while d passes, and in how many of these changes
+// somebody comes back.
+func (f *fleet) swings(cs []*Cluster, d time.Duration) (changes, back []int) {
+	changes, back = make([]int, len(cs)), make([]int, len(cs))
+	f.eachView(cs, d, func(i int, before, after *snapshot) {
+		if before.changed == after.changed {
+			return
+		}
+		changes[i]++
+		if len(without(after.owners, before.owners)) > 0 {
+			back[i]++
+		}
+	})
 	return changes, back
-}
-
-// TestSchedulersInCrookedCuts: F15 with the store in reach. Whoever thinks that it owns what, nothing is lost or done
-// twice.
-func TestSchedulersInCrookedCuts(t *testing.T) {
-	t.Parallel()
-	for _, c := range crookedCuts {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, seedsOr(t, 1), func(f *fleet) {
-				f.work(3, func(*shift) {
-					c.cut(f, f.all)
-					rest(time.Minute)
-					f.net.Heal()
-					f.agree(merged, f.all, names(3))
-				})
-			})
-		})
-	}
-}
-
-// door is a replica's way to the store, which takes a few milliseconds. While it is shut no call is answered before its
-// context ends.
-type door struct {
-	idempotency.Store
-	shut atomic.Bool
-}
-
-func (d *door) wait(ctx context.Context) error {
-	if !d.shut.Load() {
-		<-time.After(time.Millisecond + rand.N(4*time.Millisecond))
-		return nil
-	}
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// through makes one call of the store, if the door is open.
-func through[T any](ctx context.Context, d *door, call func() (T, error)) (T, error) {
-	if err := d.wait(ctx); err != nil {
-		var none T
-		return none, err
-	}
-	return call()
-}
-
-func (d *door) OpenSession(ctx context.Context, o idempotency.Opening) (s idempotency.Session, r idempotency.Renewal, err error) {
-	if err := d.wait(ctx); err != nil {
-		return s, r, err
-	}
-	return d.Store.OpenSession(ctx, o)
-}
-
-func (d *door) RenewSession(ctx context.Context, s idempotency.Session) (idempotency.Renewal, error) {
-	return through(ctx, d, func() (idempotency.Renewal, error) { return d.Store.RenewSession(ctx, s) })
-}
-
-func (d *door) CloseSession(ctx context.Context, s idempotency.Session) error {
-	if err := d.wait(ctx); err != nil {
-		return err
-	}
-	return d.Store.CloseSession(ctx, s)
-}
-
-func (d *door) MarkDead(ctx context.Context, s idempotency.Session, dead []int64) error {
-	if err := d.wait(ctx); err != nil {
-		return err
-	}
-	return d.Store.MarkDead(ctx, s, dead)
-}
-
-func (d *door) Declare(ctx context.Context, s idempotency.Session, nonce int64, all []idempotency.Declaration) ([]idempotency.Entry, error) {
-	return through(ctx, d, func() ([]idempotency.Entry, error) { return d.Store.Declare(ctx, s, nonce, all) })
-}
-
-func (d *door) Decide(ctx context.Context, s idempotency.Session, nonce int64, all []idempotency.Decision) ([]idempotency.Decided, error) {
-	return through(ctx, d, func() ([]idempotency.Decided, error) { return d.Store.Decide(ctx, s, nonce, all) })
-}
-
-func (d *door) Lagging(ctx context.Context, s idempotency.Session, q idempotency.LagQuery) (idempotency.Lag, error) {
-	return through(ctx, d, func() (idempotency.Lag, error) { return d.Store.Lagging(ctx, s, q) })
-}
-
-func (d *door) Claim(ctx context.Context, s idempotency.Session, nonce int64, all []idempotency.Claim) ([]idempotency.Answer, error) {
-	return through(ctx, d, func() ([]idempotency.Answer, error) { return d.Store.Claim(ctx, s, nonce, all) })
-}
-
-func (d *door) Finish(ctx context.Context, namespace string, all []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
-	return through(ctx, d, func() ([]idempotency.FinishAnswer, error) { return d.Store.Finish(ctx, namespace, all) })
-}
-
-func (d *door) Mine(ctx context.Context, s idempotency.Session) ([]idempotency.Run, error) {
-	return through(ctx, d, func() ([]idempotency.Run, error) { return d.Store.Mine(ctx, s) })
-}
-
-func (d *door) Prune(ctx context.Context, s idempotency.Session, limit int) (int, error) {
-	return through(ctx, d, func() (int, error) { return d.Store.Prune(ctx, s, limit) })
-}
-
-func (d *door) SavePass(ctx context.Context, s idempotency.Session, all []idempotency.Pass) ([]idempotency.Verdict, error) {
-	return through(ctx, d, func() ([]idempotency.Verdict, error) { return d.Store.SavePass(ctx, s, all) })
-}
-
-func (d *door) CloseDue(ctx context.Context, s idempotency.Session, job string, due time.Time, missed *idempotency.Range) (bool, error) {
-	return through(ctx, d, func() (bool, error) { return d.Store.CloseDue(ctx, s, job, due, missed) })
-}
-
-// betweenDues waits for the middle of a second, when no judged handler runs.
-func betweenDues() {
-	now := time.Now()
-	rest(now.Truncate(time.Second).Add(1500 * time.Millisecond).Sub(now))
-}
-
-// TestBlindReplica shuts one replica's way to the store, while gossip goes on (F13): it says that it is not ready,
-// leaves the ring, and the others run what is its own, at most grace + 2 s late.
-func TestBlindReplica(t *testing.T) {
-	t.Parallel()
-	bubble(t, seedsOr(t, 2), func(f *fleet) {
-		const late = time.Second + 2*time.Second
-		blind := f.ring(names(3)).Owner("plain") // a due comes before it has noticed
-		var cut, heal time.Time
-		s := f.work(3, func(s *shift) {
-			betweenDues()
-			cut = time.Now()
-			s.doors[blind].shut.Store(true)
-			took := f.agree(10*time.Second, f.all, without(names(3), []string{blind}))
-			rest(30*time.Second - took)
-			if err := s.crew[blind].Ready(); err == nil {
-				f.Errorf("seed %d: %s sees no store and says that it is ready", f.seed, blind)
-			} else {
-				f.Logf("seed %d: it was left out after %s; it says: %v", f.seed, took, err)
-			}
-			betweenDues()
-			heal = time.Now()
-			s.doors[blind].shut.Store(false)
-			f.Logf("seed %d: it owned again %s after the heal", f.seed, f.agree(merged, f.all, names(3)))
-		})
-		var worst time.Duration
-		for _, c := range s.calls {
-			if c.at.Before(cut) {
-				continue
-			}
-			worst = max(worst, c.at.Sub(c.due))
-			if c.replica == blind && c.at.Before(heal) {
-				f.Errorf("seed %d: %s sees no store and ran what was due at %s", f.seed, blind, c.due)
-			}
-		}
-		if worst > late {
-			f.Errorf("seed %d: a run was %s late; %s is allowed", f.seed, worst, late)
-		}
-		f.Logf("seed %d: no run was more than %s late", f.seed, worst)
-	})
-}
-
-// TestCutFromAll takes gossip and store from the replica that runs a long job (F14): it starts nothing, its handler's
-// context ends at 0.7 of the lease, and another replica does the run.
-func TestCutFromAll(t *testing.T) {
-	t.Parallel()
-	bubble(t, seedsOr(t, 2), func(f *fleet) {
-		const lease, lasts, every = 2 * time.Second, 4 * time.Second, 20 * time.Second
-		var mu sync.Mutex
-		var cut, heal, ended time.Time
-		done := map[int64]int{} // by due
-		long := jobs.Job{Name: "long", Schedule: jobs.Every(every), Run: func(ctx context.Context, o jobs.Occurrence) error {
-			select {
-			case <-time.After(lasts):
-				mu.Lock()
-				defer mu.Unlock()
-				done[o.Due.Unix()]++
-				return nil
-			case <-ctx.Done():
-				mu.Lock()
-				defer mu.Unlock()
-				ended = time.Now()
-				return ctx.Err()
-			}
-		}}
-		alone := f.ring(names(4)).Owner(long.Name)
-		others := without(names(4), []string{alone})
-		s := f.work(4, func(s *shift) {
-			due := time.Now().Truncate(every).Add(every)
-			rest(time.Until(due) + 1500*time.Millisecond)
-			cut = time.Now()
-			at := slices.IndexFunc(f.all, func(c *Cluster) bool { return c.Self() == alone })
-			rest := slices.Delete(slices.Clone(f.all), at, at+1)
-			f.net.Split(addrs(f.all[at:at+1]), addrs(rest))
-			s.doors[alone].shut.Store(true)
-			f.agree(10*time.Second, rest, others)
-			time.Sleep(time.Minute)
-			betweenDues()
-			heal = time.Now()
-			f.net.Heal()
-			s.doors[alone].shut.Store(false)
-			f.agree(merged, f.all, names(4))
-			mu.Lock()
-			defer mu.Unlock()
-			if n := done[due.Unix()]; n != 1 {
-				f.Errorf("seed %d: the run that was cut off was done %d times", f.seed, n)
-			}
-		}, long)
-		for _, c := range s.calls {
-			if c.replica == alone && c.at.After(cut) && c.at.Before(heal) {
-				f.Errorf("seed %d: %s is cut off and ran what was due at %s", f.seed, alone, c.due)
-			}
-		}
-		if after := ended.Sub(cut); ended.IsZero() || after > lease*7/10 {
-			f.Errorf("seed %d: the handler's context ended %s after the cut; %s is allowed", f.seed, after, lease*7/10)
-		}
-		f.Logf("seed %d: the handler's context ended %s after the cut", f.seed, ended.Sub(cut))
-	})
 }

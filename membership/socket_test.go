@@ -142,36 +142,6 @@ func TestUnreachableSeed(t *testing.T) {
 	await(t, []*Cluster{c}, "a")
 }
 
-// TestKeys lets members without the key, with another, and of another namespace call one with a key: the call has
-// failed when Join returns, and none is a member.
-func TestKeys(t *testing.T) {
-	t.Parallel()
-	key := func(b byte) [][]byte { return [][]byte{bytes.Repeat([]byte{b}, 24)} }
-	a := joinReal(t, Config{Name: "a", Secrets: key(1)})
-	for name, c := range map[string]Config{
-		"none":      {},
-		"other":     {Secrets: key(2)},
-		"namespace": {Secrets: key(1), Namespace: "other"},
-	} {
-		var logged syncBuffer
-		c.Name, c.Seeds, c.Logger = name, []string{a.Addr()}, slog.New(slog.NewTextHandler(&logged, nil))
-		b := joinReal(t, c)
-		if !strings.Contains(logged.String(), "no seed took this replica in") {
-			t.Errorf("%s: the call did not fail: %s", name, logged.String())
-		}
-		if len(a.Members()) != 1 || len(b.Members()) != 1 {
-			t.Errorf("%s: members %v, %v", name, a.Members(), b.Members())
-		}
-	}
-	b := joinReal(t, Config{Name: "b", Secrets: key(1), Seeds: []string{a.Addr()}})
-	for _, c := range []*Cluster{a, b} {
-		if err := c.Announce(t.Context(), "serving", "", "", nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	await(t, []*Cluster{a, b}, "a", "b")
-}
-
 // TestSeedByName resolves a name, and an own address among the seeds does no harm.
 func TestSeedByName(t *testing.T) {
 	t.Parallel()

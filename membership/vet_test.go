@@ -138,8 +138,7 @@ func TestVetCall(t *testing.T) {
 }
 
 // TestLies announces gigabytes in each place that has a length; nothing is made room for but what has come.
-func TestLies(t *testing.T) {
-	t.Parallel()
+func TestLies(t *testing.T) { // not parallel: it counts what the process allocates
 	var n counters
 	huge := []byte{0xdb, 0xff, 0xff, 0xff, 0xf0}
 	states := pushPull(wirePushPull{Nodes: maxStates}, nil, state("a@1"))
@@ -167,8 +166,7 @@ func TestLies(t *testing.T) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	// Other tests allocate too; one lie believed would be gigabytes.
-	if d := after.TotalAlloc - before.TotalAlloc; d > 1<<30 {
+	if d := after.TotalAlloc - before.TotalAlloc; d > 1<<20 {
 		t.Errorf("%d bytes were allocated for lies", d)
 	}
 }
@@ -177,7 +175,7 @@ func TestLies(t *testing.T) {
 func TestVetSize(t *testing.T) {
 	t.Parallel()
 	var n counters
-	full := state(strings.Repeat("n", maxName) + "@0123456789abcdef")
+	full := state(meta{boot: "0123456789abcdef"}.node())
 	full.Meta, full.Addr, full.Port, full.Incarnation = make([]byte, 512), make([]byte, 16), 65535, 1<<32-1
 	room := 0
 	for size := len(pushPull(wirePushPull{Nodes: 1500}, nil)) + 300; size+len(encode(0, full)) <= maxMessage; room++ {

@@ -49,10 +49,7 @@ func beVictims() error {
 	if err := parent.Receive(&o); err != nil {
 		return err
 	}
-	c := Config{Namespace: "test", Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
-	if o.Key != nil {
-		c.Secrets = [][]byte{o.Key}
-	}
+	c := Config{Namespace: "test", Profile: LAN, Secrets: keysOf(o.Key), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	var all []*Cluster
 	for i := range 3 {
 		c.Name, c.Seeds = letter(i), addrs(all)

@@ -64,8 +64,11 @@ func parent(command []string) error {
 		return err
 	}
 	var pid int
-	if err := c.Receive(&pid); err != nil || pid != c.Pid() {
-		return fmt.Errorf("the child says pid %d, the parent %d: %w", pid, c.Pid(), err)
+	if err := c.Receive(&pid); err != nil {
+		return err
+	}
+	if pid != c.Pid() {
+		return fmt.Errorf("the child says pid %d, the parent %d", pid, c.Pid())
 	}
 	fmt.Fprintln(os.Stdout, c.Pid())
 	return c.Err()

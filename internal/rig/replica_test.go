@@ -18,6 +18,7 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/idempotency/sqlite"
 	"github.com/belfry-go/belfry/internal/procs"
+	"github.com/belfry-go/belfry/internal/storecut"
 	"github.com/belfry-go/belfry/jobs"
 	"github.com/belfry-go/belfry/membership"
 	"github.com/belfry-go/belfry/scheduler"
@@ -93,7 +94,7 @@ type member struct {
 	spec
 	ledger *ledger
 	trap   *trap
-	gate   *gate
+	store  *storecut.Store
 }
 
 // replica runs one until its parent lets go or it gets SIGTERM.
@@ -126,9 +127,9 @@ func replica() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	m.gate = &gate{store: store}
+	m.store = storecut.New(store, nil)
 	s, err := scheduler.New(scheduler.Config{
-		Namespace: namespace, Members: cluster, Store: &door{m.gate, m.trap}, Concurrency: m.Concurrency,
+		Namespace: namespace, Members: cluster, Store: &door{m.store, m.trap}, Concurrency: m.Concurrency,
 		Lease: m.Lease, Grace: time.Second, Sweep: m.Sweep, Drain: 5 * time.Second, MissedAfter: m.MissedAfter,
 		Hooks: []scheduler.Hooks{m.hooks()},
 	})
@@ -157,7 +158,7 @@ func (m *member) obey(parent *procs.Parent, s *scheduler.Scheduler) {
 			panic(err) // the rig's own mistake
 		}
 		if o.Store != "" {
-			m.gate.cut.Store(o.Store == storeCut)
+			m.store.Cut(o.Store == storeCut)
 			m.ledger.write(line{Phase: o.Store})
 		}
 		if o.Onward {

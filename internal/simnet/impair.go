@@ -10,7 +10,7 @@ import (
 // Impairment is how badly a network carries what is sent. The zero one is a good network's.
 type Impairment struct {
 	// DelayMin and DelayMax bound the delay in one direction, drawn anew for each packet and each write to a
-	// connection. Packets overtake each other where they differ; bytes of one connection do not. Default: 1 to 5 ms.
+	// connection. Packets overtake each other where they differ; bytes of one connection do not. Default, where both are 0: 1 to 5 ms.
 	DelayMin, DelayMax time.Duration
 
 	// Loss, Duplicate and Corrupt are the shares of packets that vanish, arrive twice (each at its own time), and
@@ -21,7 +21,7 @@ type Impairment struct {
 }
 
 func (i Impairment) withDefaults() Impairment {
-	if i.DelayMax == 0 {
+	if i.DelayMin == 0 && i.DelayMax == 0 {
 		i.DelayMin, i.DelayMax = delayMin, delayMax
 	}
 	return i
@@ -71,9 +71,6 @@ type arrival struct {
 func (n *Net) fate(from, to string, b []byte) (*Host, []arrival) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, t := range n.tapes {
-		t.add(from, to, b)
-	}
 	host := n.hosts[to]
 	if host == nil || n.cuts[link{from, to}] || n.chanceLocked(n.impairment.Loss) {
 		return nil, nil

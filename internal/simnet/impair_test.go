@@ -185,10 +185,14 @@ func TestSlowStream(t *testing.T) {
 
 func TestImpairPanics(t *testing.T) {
 	t.Parallel()
-	defer func() {
-		if recover() == nil {
-			t.Error("a range from more to less was taken")
-		}
-	}()
-	New(1).Impair(Impairment{DelayMin: 2, DelayMax: 1})
+	for _, most := range []time.Duration{0, 1} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("a range from 2 to %d was taken", most)
+				}
+			}()
+			New(1).Impair(Impairment{DelayMin: 2, DelayMax: most})
+		}()
+	}
 }

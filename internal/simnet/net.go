@@ -34,7 +34,6 @@ type Net struct {
 	cuts       map[link]bool
 	impairment Impairment
 	made       int // hosts, for the next address
-	tapes      []*Tape
 }
 
 // link is one direction between two addresses.

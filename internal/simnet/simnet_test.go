@@ -176,28 +176,3 @@ func dial(t *testing.T, a, b *Host) (x, y net.Conn) {
 	}
 	return x, <-b.StreamCh()
 }
-
-func TestTape(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n, a, b := two(t)
-		tape := n.Record(b.Addr())
-		for _, s := range []string{"one", "two"} {
-			if _, err := a.WriteTo([]byte(s), b.Addr()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := b.WriteTo([]byte("other way"), a.Addr()); err != nil {
-			t.Fatal(err)
-		}
-		tape.Replay()
-		var got []string
-		for range 4 {
-			got = append(got, string((<-b.PacketCh()).Buf))
-		}
-		slices.Sort(got)
-		if !slices.Equal(got, []string{"one", "one", "two", "two"}) {
-			t.Errorf("%v", got)
-		}
-	})
-}

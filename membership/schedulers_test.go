@@ -3,12 +3,16 @@ package membership
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/internal/storecut"
 	"github.com/belfry-go/belfry/jobs"
 	"github.com/belfry-go/belfry/ring"
 	"github.com/belfry-go/belfry/scheduler"
@@ -35,13 +39,138 @@ func TestSchedulersInSplit(t *testing.T) {
 	}
 }
 
+// TestSchedulersInCrookedCuts: F15 with the store in reach. Whoever thinks that it owns what, nothing is lost or done
+// twice.
+func TestSchedulersInCrookedCuts(t *testing.T) {
+	t.Parallel()
+	for _, c := range crookedCuts {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, seedsOr(t, 1), func(f *fleet) {
+				f.work(3, func(*shift) {
+					c.cut(f, f.all)
+					rest(time.Minute)
+					f.net.Heal()
+					f.agree(merged, f.all, names(3))
+				})
+			})
+		})
+	}
+}
+
+// TestSchedulersInChurn runs a scheduler on each while 27 join 3 and leave again (F23): nothing is lost or done twice.
+func TestSchedulersInChurn(t *testing.T) {
+	t.Parallel()
+	bubble(t, seedsOr(t, 1), func(f *fleet) {
+		s := newShift()
+		s.ring = &ring.Options{Partitions: 256, VirtualNodes: 20} // quick to build: 30 replicas build 54 rings each
+		defer s.wg.Wait()                                         // also after a Fatal: the schedulers end before the members
+		all, stopAll := context.WithCancel(context.Background())
+		defer stopAll()
+		type at struct {
+			stop  context.CancelFunc
+			ended <-chan struct{}
+		}
+		var posts []at
+		add := func(i int) {
+			ctx, stop := context.WithCancel(all)
+			m := f.join(Config{Name: letter(i), Seeds: addrs(f.all[:min(1, len(f.all))])})
+			posts = append(posts, at{stop, f.run(ctx, m, s)})
+		}
+		for i := range few {
+			add(i)
+		}
+		f.agree(formed, f.all, names(few))
+		begun := time.Now()
+		eachSecond(upTo(few, many), add)
+		_, up := f.agreeRing(settled, f.all, names(many))
+		which := upTo(few, many)
+		slices.Reverse(which)
+		eachSecond(which, func(i int) {
+			posts[i].stop()
+			<-posts[i].ended
+			f.leave(f.all[i])
+		})
+		_, down := f.agreeRing(settled, f.all, names(few))
+		rest(5 * time.Second)
+		ended := time.Now()
+		rest(5 * time.Second) // for what is under way
+		stopAll()
+		s.wg.Wait()
+		f.Logf("seed %d: one ring of %d after %s, of %d after %s", f.seed, many, up, few, down)
+		f.judge(s, begun, ended)
+	})
+}
+
+// TestSchedulersOfTwoStores gives one replica of three a store of its own, as a wrong address does (F38): it owns nothing,
+// runs nothing, is not ready and says why, and all others see that. The two go on.
+func TestSchedulersOfTwoStores(t *testing.T) {
+	t.Parallel()
+	bubble(t, 2, func(f *fleet) {
+		var mu sync.Mutex
+		ran := map[string]int{}
+		ctx, stop := context.WithCancel(f.Context())
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer stop()
+		ours, wrong := idempotency.NewMemory(nil), idempotency.NewMemory(nil)
+		var scheds []*scheduler.Scheduler
+		for i, store := range []idempotency.Store{ours, ours, wrong} {
+			m := f.join(Config{Name: letter(i), Seeds: addrs(f.all)})
+			s, err := scheduler.New(scheduler.Config{Namespace: "test", Members: m, Store: store, Logger: quietLog()})
+			if err != nil {
+				f.Fatal(err)
+			}
+			if err := s.Add(jobs.Job{Name: "job", Schedule: jobs.Every(time.Second), Keys: jobs.KeyList("a", "b", "c", "d"),
+				Run: func(context.Context, jobs.Occurrence) error {
+					mu.Lock()
+					defer mu.Unlock()
+					ran[m.Self()]++
+					return nil
+				}}); err != nil {
+				f.Fatal(err)
+			}
+			scheds = append(scheds, s)
+			all.Go(func() {
+				if err := s.Run(ctx); err != nil {
+					f.Error(err)
+				}
+			})
+			rest(5 * time.Second)
+		}
+		f.agree(time.Second, f.all, names(2))
+		for _, c := range f.all {
+			if m := find(c.Members(), f.all[2].Boot()); m.State != Unfit || !strings.Contains(m.Reason, "its store") {
+				f.Errorf("seed %d: %s sees %v", f.seed, c.Self(), m)
+			}
+		}
+		if err := scheds[2].Ready(); err == nil || !strings.Contains(err.Error(), "which 2 of 3 members use") {
+			f.Errorf("seed %d: the odd one is ready: %v", f.seed, err)
+		}
+		for _, s := range scheds[:2] {
+			if err := s.Ready(); err != nil {
+				f.Errorf("seed %d: %v", f.seed, err)
+			}
+		}
+		mu.Lock()
+		clear(ran)
+		mu.Unlock()
+		rest(10 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if ran[letter(2)] > 0 || ran[letter(0)]+ran[letter(1)] < 36 {
+			f.Errorf("seed %d: in 10 s they ran %v", f.seed, ran)
+		}
+	})
+}
+
 // shift is some schedulers of one bubble, and what they did.
 type shift struct {
-	store *idempotency.Memory
-	ring  *ring.Options    // nil: the default layout
-	doors map[string]*door // each replica's own way to the store
-	crew  map[string]*scheduler.Scheduler
-	wg    sync.WaitGroup
+	store  *idempotency.Memory
+	ring   *ring.Options              // nil: the default layout
+	stores map[string]*storecut.Store // each replica's own way to the store
+	crew   map[string]*scheduler.Scheduler
+	wg     sync.WaitGroup
 
 	mu      sync.Mutex
 	ran     map[string]int // by occurrence
@@ -56,7 +185,7 @@ type call struct {
 }
 
 func newShift() *shift {
-	return &shift{store: idempotency.NewMemory(nil), doors: map[string]*door{}, crew: map[string]*scheduler.Scheduler{}, ran: map[string]int{}}
+	return &shift{store: idempotency.NewMemory(nil), stores: map[string]*storecut.Store{}, crew: map[string]*scheduler.Scheduler{}, ran: map[string]int{}}
 }
 
 func (f *fleet) schedule(groups [][]int, held time.Duration) {
@@ -117,9 +246,9 @@ func rest(d time.Duration) {
 // run runs a scheduler on a member until ctx ends, and closes ended when it has returned.
 func (f *fleet) run(ctx context.Context, m *Cluster, s *shift, more ...jobs.Job) (ended <-chan struct{}) {
 	f.Helper()
-	s.doors[m.Self()] = &door{Store: s.store}
+	s.stores[m.Self()] = storecut.New(s.store, func() time.Duration { return time.Millisecond + rand.N(4*time.Millisecond) })
 	sched, err := scheduler.New(scheduler.Config{
-		Namespace: "test", Members: m, Store: s.doors[m.Self()], Ring: s.ring, Concurrency: 8, Lease: 2 * time.Second, Sweep: 200 * time.Millisecond, Logger: quietLog(),
+		Namespace: "test", Members: m, Store: s.stores[m.Self()], Ring: s.ring, Concurrency: 8, Lease: 2 * time.Second, Sweep: 200 * time.Millisecond, Logger: quietLog(),
 		Hooks: []scheduler.Hooks{{Refused: func(context.Context, scheduler.Refused) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
