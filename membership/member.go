@@ -38,6 +38,17 @@ func (s State) String() string {
 // MarshalText is String, for JSON and logs.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// UnmarshalText takes what MarshalText gave; the error is a word that is no state.
+func (s *State) UnmarshalText(b []byte) error {
+	for _, known := range []State{Joining, Serving, Draining, Unfit} {
+		if string(b) == known.String() {
+			*s = known
+			return nil
+		}
+	}
+	return fmt.Errorf("membership: %.40q is no state", b)
+}
+
 // announced turns the word given to Announce into a state. Nobody announces joining: it is what one is before.
 func announced(word string) (State, error) {
 	for _, s := range []State{Serving, Draining, Unfit} {

@@ -66,6 +66,17 @@ func (r Refusal) String() string {
 // MarshalText is String, for JSON and metrics.
 func (r Refusal) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
+// UnmarshalText takes what MarshalText gave; the error is a word that is no refusal.
+func (r *Refusal) UnmarshalText(b []byte) error {
+	for known := range Refusal(refusals) {
+		if string(b) == known.String() {
+			*r = known
+			return nil
+		}
+	}
+	return fmt.Errorf("membership: %.40q is no refusal", b)
+}
+
 // refusedError is what was wrong with something that came in.
 type refusedError struct {
 	why  Refusal

@@ -1,7 +1,10 @@
 package membership
 
 import (
+	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,4 +33,26 @@ func TestOwnersLogged(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTextForms: members and statistics survive JSON, and read there as people know them.
+func TestTextForms(t *testing.T) {
+	t.Parallel()
+	members := []Member{{Name: "a", State: Unfit}, {Name: "b"}}
+	stats := Stats{Sent: 1, Refused: map[Refusal]int64{RefusedKey: 2, RefusedMeta: 3}}
+	b, err := json.Marshal([]any{members, stats})
+	if err != nil || !strings.Contains(string(b), `"State":"unfit"`) || !strings.Contains(string(b), `"key":2`) {
+		t.Fatalf("%s, %v", b, err)
+	}
+	var gotMembers []Member
+	var gotStats Stats
+	if err := json.Unmarshal(b, &[]any{&gotMembers, &gotStats}); err != nil || !slices.Equal(gotMembers, members) ||
+		gotStats.Sent != 1 || !maps.Equal(gotStats.Refused, stats.Refused) {
+		t.Errorf("%s became %v, %v, %v", b, gotMembers, gotStats, err)
+	}
+	for _, bad := range []string{`[[{"State":"gone"}]]`, `[[],{"Refused":{"x":1}}]`} {
+		if err := json.Unmarshal([]byte(bad), &[]any{&gotMembers, &gotStats}); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
 }
