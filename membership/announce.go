@@ -72,7 +72,7 @@ func (c *Cluster) say(said meta, sent chan<- struct{}) error {
 func (c *Cluster) announceLoop(ctx context.Context) {
 	defer func() { wake(c.takeWaiters()) }()
 	var repeat <-chan time.Time
-	left := again
+	var left []time.Duration // until further repeats
 	for {
 		if repeat == nil && len(left) > 0 {
 			repeat, left = time.After(left[0]), left[1:]

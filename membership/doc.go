@@ -5,7 +5,7 @@
 // says who goes first, never who may act: only the store's claim decides that.
 //
 // What it does promise: in calm, all replicas that can reach each other see one sorted list of owners. A crash is
-// seen in about 1.2 s with [Fast]; a replica that drains leaves the list at once; after a partition the parts merge
+// seen in about 1.3 s with [Fast]; a replica that drains leaves the list at once; after a partition the parts merge
 // within 15 s, without a restart and whatever its length. memberlist alone does not do that: it never calls the dead
 // again, so a [Cluster] keeps calling its seeds and the peers it lost.
 //

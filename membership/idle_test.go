@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// idleFor is what one measurement takes, behind settleFor in which the members find each other.
+// idleFor is what one measurement takes, behind settleFor in which the members find each other and repeat what they announced.
 const (
 	idleFor   = 5 * time.Second
-	settleFor = 3 * time.Second
+	settleFor = 5 * time.Second
 )
 
 // BenchmarkIdle measures what a member costs while nothing happens, with ten of them in one process, on sockets: the
