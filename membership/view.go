@@ -33,10 +33,12 @@ type snapshot struct {
 // its only packet goroutine, so they take v.mu for a moment, never block and never call back.
 type view struct {
 	logger *slog.Logger
-	refuse func(why Refusal, thing string, from any, what string) // counts and logs
-	node   string                                                 // ours, in memberlist
-	kick   chan struct{}                                          // capacity 1: something has changed; a second token would say nothing new
+	node   string // ours, in memberlist
 
+	// refuse counts and logs.
+	refuse func(why Refusal, thing string, from any, what string)
+
+	kick  chan struct{} // capacity 1: something has changed; a second token would say nothing new
 	tell  chan struct{} // capacity 1: what we say of ourselves has changed
 	hints chan struct{} // capacity 1: somebody asked this replica to look
 
