@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
 // Decide moves entries on; see idempotency.Entries.
@@ -61,11 +62,7 @@ func (c *call) wonBefore(e *idempotency.Entry, nonce int64) (bool, error) {
 
 // wins tests what a decision is conditional on.
 func (c *call) wins(e *idempotency.Entry, d idempotency.Decision) (bool, error) {
-	seen := d.Seen
-	if e.Key != seen.Key || e.Hash != seen.Hash || !e.Opened.Equal(instant(seen.Opened)) ||
-		!e.PausedFrom.Equal(instant(seen.PausedFrom)) || !e.PausedUntil.Equal(instant(seen.PausedUntil)) ||
-		instant(d.Opened).Before(e.Opened) || d.Opened.After(c.now.Add(c.by.tolerance)) ||
-		d.Hash != e.Hash && d.Hash != e.InForce {
+	if !rule.Wins(*e, d, c.now.Add(c.by.tolerance)) {
 		return false, nil
 	}
 	var one int
@@ -89,7 +86,7 @@ func (c *call) apply(e *idempotency.Entry, d idempotency.Decision, nonce int64) 
 	if d.Keyed {
 		return c.openDues(d)
 	}
-	return c.decideRuns(idempotency.ID{Job: d.Job, Key: runKey(*e)}, d, nonce)
+	return c.decideRuns(idempotency.ID{Job: d.Job, Key: rule.RunKey(*e)}, d, nonce)
 }
 
 // openDues opens dues of a job with keys, but those that were opened before.
@@ -141,7 +138,7 @@ func (c *call) decideRuns(id idempotency.ID, d idempotency.Decision, nonce int64
 func (c *call) decidedRuns(e *idempotency.Entry, d idempotency.Decision, nonce int64) (runs []idempotency.Run, err error) {
 	for _, due := range d.Run {
 		r, err := c.runs(`r.space = ? AND r.due = ? AND r.job = ? AND r.key = ? AND r.request = x'' AND r.session = ? AND r.nonce = ?`,
-			c.by.space, due.Unix(), d.Job, []byte(runKey(*e)), c.by.id, nonce)
+			c.by.space, due.Unix(), d.Job, []byte(rule.RunKey(*e)), c.by.id, nonce)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
 const entryColumns = `e.job, e.key, e.schedule, e.hash, e.revision, e.opened, e.next, e.paused_from, e.paused_until`
@@ -18,14 +19,6 @@ func scanEntry(r *sql.Rows, more ...any) (e idempotency.Entry, err error) {
 	e.Key, e.Schedule, e.Hash = string(key), string(schedule), string(hash)
 	e.Opened, e.Next, e.PausedFrom, e.PausedUntil = at(opened), at(next), at(from), at(until)
 	return e, err
-}
-
-// runKey is the key of the entry's runs, and what its partition comes from.
-func runKey(e idempotency.Entry) string {
-	if e.Key != "" {
-		return e.Key
-	}
-	return e.Job
 }
 
 // Declare announces definitions; see idempotency.Entries.
@@ -119,7 +112,7 @@ func (c *call) declare(d idempotency.Declaration) error {
 			return err
 		}
 	}
-	opened := instant(d.Opened)
+	opened := rule.Instant(d.Opened)
 	if opened.After(c.now.Add(c.by.tolerance)) {
 		opened = c.now
 	}

@@ -8,17 +8,14 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
-// page is how many rows a listing reads at once. Between pages it holds neither
-// a connection nor a snapshot, which would keep the log from being cut back.
-const page = 500
-
 // List yields runs; see idempotency.History. It reads page by page, each as it
-// stands at that instant. The caller may call the store while it reads. A key
+// stands at that instant: between pages it holds no snapshot, which would keep the log from being cut back. The caller may call the store while it reads. A key
 // without bounds on the due reads all runs of the namespace.
 func (s *Store) List(ctx context.Context, f idempotency.Filter) iter.Seq2[idempotency.Run, error] {
-	return pages(f.Namespace, func() func() ([]idempotency.Run, bool, error) {
+	return rule.Pages(f.Namespace, func() func() ([]idempotency.Run, bool, error) {
 		left := f.Limit
 		if left <= 0 {
 			left = math.MaxInt
@@ -26,10 +23,10 @@ func (s *Store) List(ctx context.Context, f idempotency.Filter) iter.Seq2[idempo
 		// Less than any of the first due: no job has an empty name.
 		last := idempotency.ID{Due: time.Unix(math.MinInt64, 0)}
 		if !f.From.IsZero() {
-			last.Due = time.Unix(ceil(f.From), 0)
+			last.Due = time.Unix(rule.Ceil(f.From).Unix(), 0)
 		}
 		return func() (list []idempotency.Run, more bool, err error) {
-			n := min(left, page)
+			n := min(left, rule.Page)
 			err = s.read(ctx, func(t *tx) error {
 				list, err = t.list(f, last, n)
 				return err
@@ -52,7 +49,7 @@ func (t *tx) list(f idempotency.Filter, last idempotency.ID, n int) ([]idempoten
 		args = append(args, arg)
 	}
 	if !f.To.IsZero() {
-		add(`r.due < ?`, ceil(f.To))
+		add(`r.due < ?`, rule.Ceil(f.To).Unix())
 	}
 	// The plus keeps the planner from taking a constant out of the order, and
 	// then sorting every page.
@@ -70,14 +67,14 @@ func (t *tx) list(f idempotency.Filter, last idempotency.ID, n int) ([]idempoten
 
 // Ranges yields ranges; see idempotency.History. It reads as List does.
 func (s *Store) Ranges(ctx context.Context, namespace, job string) iter.Seq2[idempotency.Range, error] {
-	return pages(namespace, func() func() ([]idempotency.Range, bool, error) {
+	return rule.Pages(namespace, func() func() ([]idempotency.Range, bool, error) {
 		low, high, last, id := int64(math.MinInt64), int64(0), "", int64(0)
 		return func() (list []idempotency.Range, more bool, err error) {
 			err = s.read(ctx, func(t *tx) error {
 				list, err = t.ranges(namespace, job, &low, &high, &last, &id)
 				return err
 			})
-			return list, len(list) == page, err
+			return list, len(list) == rule.Page, err
 		}
 	})
 }
@@ -94,41 +91,6 @@ func (t *tx) ranges(namespace, job string, low, high *int64, last *string, id *i
 		return err
 	}, `SELECT low, high, job, id, count, outcome, reason FROM belfry_range
 WHERE space = (SELECT id FROM belfry_space WHERE name = ?) AND (low, high, job, id) > (?, ?, ?, ?) AND (? = '' OR job = ?)
-ORDER BY low, high, job, id LIMIT ?`, namespace, *low, *high, *last, *id, job, job, page)
+ORDER BY low, high, job, id LIMIT ?`, namespace, *low, *high, *last, *id, job, job, rule.Page)
 	return list, err
-}
-
-// pages yields the elements of page after page while there are more. Whoever
-// ranges over it again starts anew.
-func pages[T any](namespace string, start func() func() ([]T, bool, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
-		if err := idempotency.CheckNamespace(namespace); err != nil {
-			yield(none, err)
-			return
-		}
-		next := start()
-		for more := true; more; {
-			var list []T
-			var err error
-			list, more, err = next()
-			if err != nil {
-				yield(none, err)
-				return
-			}
-			for _, x := range list {
-				if !yield(x, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// ceil is the first whole second that is not before t.
-func ceil(t time.Time) int64 {
-	if t.Nanosecond() > 0 {
-		return t.Unix() + 1
-	}
-	return t.Unix()
 }

@@ -1,15 +1,13 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
 // Lagging returns what the replica may take; see idempotency.Entries. It reads
@@ -19,11 +17,11 @@ func (s *Store) Lagging(ctx context.Context, ses idempotency.Session, q idempote
 		if err := q.Validate(c.by.partitions); err != nil {
 			return err
 		}
-		l := lagging{call: c, q: q, known: make(map[string]bool)}
-		lag = idempotency.Lag{Now: c.now}
-		if lag.Entries, err = l.lateEntries(); err != nil {
+		l := lagging{call: c, Lag: rule.Lag{Now: c.now, Partitions: c.by.partitions, Query: q}}
+		if err := l.lateEntries(); err != nil {
 			return err
 		}
+		lag = idempotency.Lag{Now: c.now, Entries: l.Entries()}
 		if lag.Open, err = l.openDues(); err != nil {
 			return err
 		}
@@ -45,47 +43,22 @@ func (s *Store) Lagging(ctx context.Context, ses idempotency.Session, q idempote
 // lagging answers one query.
 type lagging struct {
 	*call
-	q     idempotency.LagQuery
-	known map[string]bool // jobs whose entry has the hash that the session announced
+	rule.Lag
 }
 
-// due reports whether this replica may act now on what lags since then, as far
-// as the rank decides that it has in the key's partition.
-func (l *lagging) due(key string, since time.Time) bool {
-	p := idempotency.Slot(key) % l.by.partitions
-	for r, b := range l.q.Ranks {
-		if len(b) > 0 && b[p/8]>>(p%8)&1 == 1 {
-			return !l.now.Before(since.Add(time.Duration(r) * l.q.Grace))
-		}
-	}
-	return false
-}
-
-// lateEntries also finds out which jobs are known.
-func (l *lagging) lateEntries() (list []idempotency.Entry, err error) {
+func (l *lagging) lateEntries() error {
 	inForce, err := l.allInForce()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	err = l.query(func(r *sql.Rows) error {
+	return l.query(func(r *sql.Rows) error {
 		var announced []byte
 		e, err := scanEntry(r, &announced)
 		e.InForce = inForce[e.Job]
-		l.known[e.Job] = e.Hash == string(announced)
-		come := !e.Next.IsZero() && l.due(runKey(e), e.Next)
-		if l.known[e.Job] && come || e.Hash != e.InForce && string(announced) == e.InForce {
-			list = append(list, e)
-		}
+		l.Entry(e, string(announced))
 		return err
 	}, `SELECT `+entryColumns+`, d.hash FROM belfry_definition d JOIN belfry_entry e ON e.space = ? AND e.job = d.job AND e.key = x''
 WHERE d.session = ?`, l.by.space, l.by.id)
-	slices.SortFunc(list, func(a, b idempotency.Entry) int {
-		if a.Next.IsZero() != b.Next.IsZero() {
-			return b.Next.Compare(a.Next) // those that are never due last
-		}
-		return cmp.Or(a.Next.Compare(b.Next), strings.Compare(a.Job, b.Job))
-	})
-	return list, err
 }
 
 func (l *lagging) openDues() (list []idempotency.OpenDue, err error) {
@@ -94,7 +67,7 @@ func (l *lagging) openDues() (list []idempotency.OpenDue, err error) {
 		var due int64
 		var opened sql.NullInt64
 		err := r.Scan(&due, &x.Job, &opened, &x.CatchUp)
-		if x.Due, x.Opened = time.Unix(due, 0).UTC(), at(opened); l.known[x.Job] {
+		if x.Due, x.Opened = time.Unix(due, 0).UTC(), at(opened); l.Known(x.Job) {
 			list = append(list, x)
 		}
 		return err
@@ -109,14 +82,14 @@ func (l *lagging) openDues() (list []idempotency.OpenDue, err error) {
 
 // addPasses adds the union of all passes, and those of live sessions.
 func (l *lagging) addPasses(d *idempotency.OpenDue) error {
-	d.Finished = bitmap(l.by.partitions)
+	d.Finished = rule.Bitmap(l.by.partitions)
 	return l.query(func(r *sql.Rows) error {
 		p := idempotency.Pass{Job: d.Job, Due: d.Due}
 		var moved sql.NullInt64
 		var live bool
 		err := r.Scan(&p.Session, &p.Mine, &p.Finished, &p.Keys, &moved, &live)
 		p.MovedAt = at(moved)
-		or(d.Finished, p.Finished)
+		rule.Or(d.Finished, p.Finished)
 		if live {
 			d.Passes = append(d.Passes, p)
 		}
@@ -130,14 +103,14 @@ FROM belfry_pass p LEFT JOIN belfry_session s ON s.id = p.session WHERE p.space 
 var errEnough = errors.New("sqlite: enough rows")
 
 // waitingRuns reads the waiting runs in order until there are enough.
-func (l *lagging) waitingRuns() (list []idempotency.Run, err error) {
-	suspects := 0
-	err = l.query(func(r *sql.Rows) error {
+func (l *lagging) waitingRuns() ([]idempotency.Run, error) {
+	runs := l.Waiting()
+	err := l.query(func(r *sql.Rows) error {
 		x, err := scanRun(r)
-		if err != nil || !l.known[x.ID.Job] || !l.due(x.ID.Key, x.Wake) {
-			return err
+		if err == nil && runs.Add(x, x.Wake) {
+			return errEnough
 		}
-		return l.take(&list, x, 2, &suspects)
+		return err
 	}, `SELECT `+runColumns+` FROM belfry_run r INDEXED BY belfry_run_waiting CROSS JOIN belfry_session s ON s.id = r.session
 WHERE r.space = ? AND r.state = 1 AND r.wake <= ? AND NOT EXISTS (
   SELECT 1 FROM belfry_run h INDEXED BY belfry_run_exclusive WHERE h.space = r.space AND h.job = r.job AND h.key = r.key AND h.exclusive = 1)`+byDue,
@@ -145,40 +118,25 @@ WHERE r.space = ? AND r.state = 1 AND r.wake <= ? AND NOT EXISTS (
 	if err == errEnough {
 		err = nil
 	}
-	return list, err
+	return runs.List, err
 }
 
 // orphanedRuns reads the running runs, which are few, rather than the dead
 // sessions, which may be many.
-func (l *lagging) orphanedRuns() (list []idempotency.Run, err error) {
-	suspects := 0
-	err = l.query(func(r *sql.Rows) error {
+func (l *lagging) orphanedRuns() ([]idempotency.Run, error) {
+	runs := l.Orphaned()
+	err := l.query(func(r *sql.Rows) error {
 		var died sql.NullInt64
 		x, err := scanRun(r, &died)
-		if err != nil || !l.known[x.ID.Job] || !l.due(x.ID.Key, at(died)) {
-			return err
+		if err == nil && runs.Add(x, at(died)) {
+			return errEnough
 		}
-		return l.take(&list, x, 1, &suspects)
+		return err
 	}, `SELECT `+runColumns+`, min(s.expires, coalesce(s.marked, s.expires))
 FROM belfry_run r INDEXED BY belfry_run_running CROSS JOIN belfry_session s ON s.id = r.session
 WHERE r.state = 2 AND s.space = ? AND (s.marked IS NOT NULL OR s.expires <= ?)`+byDue, l.by.space, micro(l.now))
 	if err == errEnough {
 		err = nil
 	}
-	return list, err
-}
-
-// take adds a run up to the limit; of those with that many crashes or more only
-// the first: a key that kills its process must die alone.
-func (l *lagging) take(list *[]idempotency.Run, x idempotency.Run, crashes int, suspects *int) error {
-	if x.Crashes >= crashes {
-		if *suspects++; *suspects > 1 {
-			return nil
-		}
-	}
-	*list = append(*list, x)
-	if len(*list) == l.q.Limit {
-		return errEnough
-	}
-	return nil
+	return runs.List, err
 }

@@ -3,10 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"math/bits"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
 // SavePass saves the session's progress through open dues; see
@@ -39,7 +39,7 @@ func (s *Store) SavePass(ctx context.Context, ses idempotency.Session, p []idemp
 }
 
 func (c *call) savePass(p idempotency.Pass) error {
-	mine, finished := bitmap(c.by.partitions), bitmap(c.by.partitions)
+	mine, finished := rule.Bitmap(c.by.partitions), rule.Bitmap(c.by.partitions)
 	var keys int64
 	err := c.query(func(r *sql.Rows) error {
 		return r.Scan(&mine, &finished, &keys)
@@ -48,8 +48,8 @@ func (c *call) savePass(p idempotency.Pass) error {
 	if err != nil {
 		return err
 	}
-	or(mine, p.Mine)
-	or(finished, p.Finished)
+	rule.Or(mine, p.Mine)
+	rule.Or(finished, p.Finished)
 	_, err = c.exec(`INSERT OR REPLACE INTO belfry_pass (space, due, job, session, mine, finished, keys, moved) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.by.space, p.Due.Unix(), p.Job, c.by.id, mine, finished, max(keys, p.Keys), micro(c.now))
 	return err
@@ -118,24 +118,12 @@ func (c *call) closeDue(job string, due time.Time) error {
 // isCovered reports whether the finished bits of all passes, those of dead
 // sessions too, cover the partitions.
 func (c *call) isCovered(job string, due time.Time) (bool, error) {
-	union := bitmap(c.by.partitions)
+	union := rule.Bitmap(c.by.partitions)
 	err := c.query(func(r *sql.Rows) error {
 		var finished []byte
 		err := r.Scan(&finished)
-		or(union, finished)
+		rule.Or(union, finished)
 		return err
 	}, `SELECT finished FROM belfry_pass WHERE space = ? AND due = ? AND job = ?`, c.by.space, due.Unix(), job)
-	n := 0
-	for _, b := range union {
-		n += bits.OnesCount8(b)
-	}
-	return n == c.by.partitions, err
-}
-
-func bitmap(partitions int) []byte { return make([]byte, (partitions+7)/8) }
-
-func or(to, from []byte) {
-	for i, b := range from {
-		to[i] |= b
-	}
+	return rule.Covers(union, c.by.partitions), err
 }

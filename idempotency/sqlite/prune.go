@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
 // stale is something that retention may remove.
@@ -70,7 +71,7 @@ func (c *call) oldRuns(limit int) (list []stale, err error) {
 		return err
 	}, `SELECT due, job, key, request, session FROM belfry_run x
 WHERE space = ? AND due < ? AND state = 3`+belowOpen+`x.due) ORDER BY due, job, key, request LIMIT ?`,
-		c.by.space, ceil(c.keep()), limit)
+		c.by.space, rule.Ceil(c.keep()).Unix(), limit)
 	return list, err
 }
 
@@ -86,7 +87,7 @@ func (c *call) oldDues(limit int) (list []stale, err error) {
 		return err
 	}, `SELECT due, job FROM belfry_due x
 WHERE space = ? AND due < ? AND closed IS NOT NULL`+belowOpen+`x.due) ORDER BY due, job LIMIT ?`,
-		c.by.space, ceil(c.keep()), limit)
+		c.by.space, rule.Ceil(c.keep()).Unix(), limit)
 	return list, err
 }
 

@@ -196,11 +196,3 @@ func at(n sql.NullInt64) time.Time {
 	}
 	return time.UnixMicro(n.Int64).UTC()
 }
-
-// instant is t as the store keeps it.
-func instant(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return t.UTC().Truncate(time.Microsecond)
-}

@@ -22,7 +22,7 @@ var mayImport = []direction{
 	{"membership", nil},
 	{"internal/core", []string{"jobs", "ring", "idempotency"}},
 	{"scheduler", []string{"jobs", "ring", "idempotency", "internal/core"}},
-	{"idempotency/...", []string{"jobs", "ring", "idempotency"}},
+	{"idempotency/...", []string{"jobs", "ring", "idempotency", "idempotency/internal/rule"}},
 	{"membership/...", []string{"membership"}},
 	{"scheduler/...", []string{"jobs", "ring", "idempotency", "membership", "scheduler"}},
 	{"internal/...", []string{"jobs", "ring", "idempotency", "idempotency/...", "membership", "scheduler", "internal/..."}},

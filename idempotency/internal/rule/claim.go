@@ -1,0 +1,105 @@
+package rule
+
+import (
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+)
+
+// Row is of a run's row what a claim looks at.
+type Row struct {
+	State            idempotency.State
+	Fence            int64
+	Attempt, Crashes int
+	Payload          []byte
+	Session, Nonce   int64 // of the last claim, or of who wrote the run
+	Wake             time.Time
+}
+
+// Facts are what one claim is judged by, all as of one instant at which nobody else can change them.
+type Facts struct {
+	Fresh bool // the entry has the claim's hash, and the session announced it
+	Open  bool // the due is open
+	Row   *Row // nil: there is none
+	Held  bool // another run of the job and key is running exclusively
+
+	// Of the session under which Row is running.
+	Marked    bool // marked dead
+	BootLives bool // a live session of the same boot exists: its process did not crash
+}
+
+// Claimer is whose claims are judged, and when.
+type Claimer struct {
+	Now                time.Time // the store's clock
+	Session, Nonce     int64
+	Horizon, Tolerance time.Duration
+}
+
+// Write is what the judgement of a claim makes the driver write.
+type Write int
+
+// The writes. Insert and TakeUp make the row run under the claimer with a new fence, which the answer still lacks.
+const (
+	Nothing Write = iota
+	Insert
+	TakeUp
+	RecordBusy    // the claim's OnBusy, as the run's row
+	RecordExpired // the claim's OnExpired
+)
+
+// Judge answers a claim by the table at idempotency.Runs: the first rule that applies.
+func (c Claimer) Judge(x idempotency.Claim, f Facts) (idempotency.Answer, Write) {
+	switch r := f.Row; {
+	case !f.Fresh:
+		return idempotency.Answer{Verdict: idempotency.StaleDefinition}, Nothing
+	case r != nil && r.State == idempotency.Running && r.Session == c.Session && r.Nonce == c.Nonce:
+		return won(r, r.Crashes), Nothing
+	case x.TakeUp:
+		return c.takeUp(x, f)
+	case r != nil:
+		return idempotency.Answer{Verdict: idempotency.Taken}, Nothing
+	}
+	return c.insert(x, f)
+}
+
+func (c Claimer) insert(x idempotency.Claim, f Facts) (idempotency.Answer, Write) {
+	switch wait := x.ID.Due.Sub(c.Now.Add(c.Tolerance)); {
+	case wait > 0:
+		return idempotency.Answer{Verdict: idempotency.Early, Retry: wait}, Nothing
+	case x.ID.Due.Before(c.Now.Add(-c.Horizon)):
+		// A closed due's keys may have been done and pruned: that is no miss.
+		return idempotency.Answer{Verdict: idempotency.Expired}, when(x.OnExpired != nil && f.Open, RecordExpired)
+	case !f.Open:
+		return idempotency.Answer{Verdict: idempotency.Closed}, Nothing
+	case x.Exclusive && f.Held:
+		return idempotency.Answer{Verdict: idempotency.Busy}, when(x.OnBusy != nil, RecordBusy)
+	}
+	return idempotency.Answer{Verdict: idempotency.Won}, Insert
+}
+
+func (c Claimer) takeUp(x idempotency.Claim, f Facts) (idempotency.Answer, Write) {
+	r := f.Row
+	switch {
+	case r == nil || r.State == idempotency.Ended || r.Fence != x.Seen,
+		r.State == idempotency.Running && !f.Marked:
+		return idempotency.Answer{Verdict: idempotency.Taken}, Nothing
+	case r.State == idempotency.Waiting && r.Wake.After(c.Now):
+		return idempotency.Answer{Verdict: idempotency.Early, Retry: r.Wake.Sub(c.Now)}, Nothing
+	case x.Exclusive && f.Held:
+		return idempotency.Answer{Verdict: idempotency.Busy}, Nothing
+	case r.State == idempotency.Running && !f.BootLives:
+		return won(r, r.Crashes+1), TakeUp
+	}
+	return won(r, r.Crashes), TakeUp
+}
+
+func won(r *Row, crashes int) idempotency.Answer {
+	return idempotency.Answer{Verdict: idempotency.Won, Fence: r.Fence, Attempt: r.Attempt, Crashes: crashes, Payload: r.Payload}
+}
+
+func when(condition bool, w Write) Write {
+	if condition {
+		return w
+	}
+	return Nothing
+}
