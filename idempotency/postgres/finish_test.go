@@ -61,7 +61,7 @@ func TestFinishWritesNoIndexEntry(t *testing.T) {
 		}
 		var list []idempotency.Finish
 		for i, a := range f.claim(c...) {
-			list = append(list, idempotency.Finish{ID: c[i].ID, Fence: a.Fence, Outcome: idempotency.Done, Reason: "done", Text: "ok"})
+			list = append(list, idempotency.Finish{ID: c[i].ID, Fence: a.Fence, Outcome: idempotency.Done})
 		}
 		if a, err := f.s.Finish(t.Context(), "ns", list); err != nil || a[0] != idempotency.Finished {
 			t.Fatal(a, err)

@@ -33,7 +33,7 @@ SELECT array_agg(n) FROM ended`
 // finishRun is finishRuns for one run in a transaction of somebody else's, who may have set the planner up otherwise.
 const finishRun = `WITH c AS MATERIALIZED (SELECT {clock} AS now),
 ended AS (
-  UPDATE belfry_run r SET state = $7, outcome = $8, attempt = $9, wake = $10, reason = $11, text = $12, finished = CASE WHEN $7 = 3 THEN c.now END
+  UPDATE belfry_run r SET state = $7::smallint, outcome = $8, attempt = $9, wake = $10, reason = $11, text = $12, finished = CASE WHEN $7::smallint = 3 THEN c.now END
   FROM c WHERE r.space = (SELECT id FROM belfry_space WHERE name = $1)
     AND r.job = $2 AND r.due = $3 AND r.key = $4 AND r.request = $5 AND r.state = 2 AND r.fence = $6
   RETURNING r.space, r.job, r.key, ` + slotOfRun + ` AS slot),
