@@ -69,6 +69,9 @@ func TestWhatAClaimReliesOnStays(t *testing.T) {
 	})
 	declares := beside(func() ([]idempotency.Entry, error) { return f.s.Declare(t.Context(), f.ses, 1, nil) })
 	f.waiting(4)
+	if _, err := f.s.RenewSession(t.Context(), f.ses); err != nil {
+		t.Fatalf("a renewal beside a claim, and a declaration that waits for it: %v", err)
+	}
 	o.rollback()
 	if a := <-c; a.err != nil || a.value[0].Verdict != idempotency.Won {
 		t.Fatalf("the claim that was first: %+v %v", a.value, a.err)

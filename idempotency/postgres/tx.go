@@ -31,6 +31,9 @@ const (
 	// lost is how often a call is made anew whose connection was lost before it committed.
 	lost = 3
 
+	// longest is how long a statement may take; the server counts milliseconds in 32 bits.
+	longest = 24 * time.Hour
+
 	// idleFor is how long a client may be silent in a transaction.
 	idleFor = 5 * time.Second
 
@@ -110,7 +113,7 @@ func (t *tx) send(text string, args []any) (rows pgx.Rows, end func() error, err
 	t.begun = true
 	left := deadline
 	if d, ok := t.ctx.Deadline(); ok {
-		left = max(time.Until(d), time.Millisecond)
+		left = min(max(time.Until(d), 0), longest)
 	}
 	var b pgx.Batch
 	b.Queue(t.begin)
