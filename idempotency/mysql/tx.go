@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -241,7 +242,7 @@ func (s *Store) attempt(ctx context.Context, p *pool, begin []string, f func(*tx
 		return err, !t.lost && !errors.As(err, &e)
 	}
 	if _, err := t.exec(`COMMIT`); err != nil {
-		if t.lost {
+		if t.lost && !errors.Is(err, sqldriver.ErrBadConn) { // that says that it was not sent
 			return fmt.Errorf("the commit was not answered, and may have happened; repeat the call as it was: %w", err), true
 		}
 		t.rollback()
