@@ -1,7 +1,8 @@
 // Package keyset reads the keys of a job page by page, with a query over a table of the application.
 //
 // Nothing of what a query may get wrong loses a key in silence. Keys that do not ascend by their bytes, a key that comes
-// twice, one whose stored slot is not its own, a page that does not begin where the last one ended: each is an error that says how to mend it.
+// twice, a page that does not begin where the last one ended: each ends the stream with an error that says how to mend
+// it. One row that is wrong, such as a key beside the slot of another, keeps no other key from running: the stream goes on, and ends with an error.
 package keyset
 
 import (
@@ -65,8 +66,11 @@ func (s *Source) stream(ctx context.Context, r jobs.KeyRange, yield func(string)
 	st := stream{Source: s, r: r, read: read, after: r.After, last: r.After}
 	for {
 		keys, err := st.next(ctx)
-		if err != nil || st.ended {
+		if err != nil {
 			return err
+		}
+		if st.ended {
+			return st.spoilt()
 		}
 		for _, key := range keys {
 			if !yield(key) {
@@ -100,7 +104,22 @@ type stream struct {
 	repeat string // the key that it begins with, seen already; "": none
 	last   string // the last key seen
 	ended  bool
+
+	wrong int   // rows
+	first error // what is wrong with the first of them
 }
+
+// spoilt is how a stream ends that had wrong rows.
+func (s *stream) spoilt() error {
+	if s.wrong == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d rows are wrong, and only the other keys run: %w", s.wrong, s.first)
+}
+
+// noKey stands for a wrong row. The scheduler leaves it out, and for it counts the pass as unfinished; after an error alone it
+// would go on behind the last key, and not see the row again.
+const noKey = ""
 
 // next reads a page and checks it.
 //
@@ -127,11 +146,14 @@ func (s *stream) next(ctx context.Context) ([]string, error) {
 	keys := make([]string, 0, len(found))
 	before := s.last
 	for _, k := range found {
-		if err := s.check(k); err != nil {
+		key, err := s.take(k)
+		if err != nil {
 			return nil, err
 		}
-		before, s.last = s.last, *k
-		keys = append(keys, *k)
+		if k != nil {
+			before, s.last = s.last, *k
+		}
+		keys = append(keys, key)
 	}
 	s.after, s.repeat = s.last, ""
 	if full && len(keys) > 0 {
@@ -155,21 +177,28 @@ func (s *stream) page(ctx context.Context) ([]*string, error) {
 	return found, nil
 }
 
-// check demands of a key what the store and the scheduler do, and that it is of the range.
-func (s *stream) check(key *string) error {
+// take checks one row. An error ends the stream.
+func (s *stream) take(row *string) (string, error) {
+	var wrong error
 	switch {
-	case key == nil:
-		return errors.New("a key is NULL; add \"is not null\" to the query")
-	case *key == "":
-		return errors.New("a key is empty; leave it out in the query")
-	case len(*key) > maxKey:
-		return fmt.Errorf("the key %q… has %d bytes; at most %d", (*key)[:40], len(*key), maxKey)
-	case *key == s.last:
-		return fmt.Errorf("the key %q comes twice; let the query select distinct keys, and only those that are greater than its second parameter", *key)
-	case *key < s.last:
-		return fmt.Errorf("the key %q comes after %q, which is not the order of their bytes: another order would lose keys; %s", *key, s.last, s.Bytewise)
-	case !s.r.Contains(*key):
-		return fmt.Errorf("the key %q is stored with the slot of another: its own is %d; write ring.Slot(key) into the column of each row, and let the query select by its first parameter", *key, ring.Slot(*key))
+	case row == nil:
+		wrong = errors.New("a key is NULL; add \"is not null\" to the query")
+	case *row == s.last && s.last != "":
+		return "", fmt.Errorf("the key %q comes twice; let the query select distinct keys, and only those that are greater than its second parameter", *row)
+	case *row < s.last:
+		return "", fmt.Errorf("the key %q comes after %q, which is not the order of their bytes: another order would lose keys; %s", *row, s.last, s.Bytewise)
+	case *row == "":
+		wrong = errors.New("a key is empty; leave it out in the query")
+	case len(*row) > maxKey:
+		wrong = fmt.Errorf("the key %q… has %d bytes; at most %d", (*row)[:40], len(*row), maxKey)
+	case !s.r.Contains(*row):
+		wrong = fmt.Errorf("the key %q stands beside the slot of another, its own is %d; write ring.Slot(key) into each row, and let the query select by its first parameter", *row, ring.Slot(*row))
 	}
-	return nil
+	if wrong == nil {
+		return *row, nil
+	}
+	if s.wrong++; s.first == nil {
+		s.first = wrong
+	}
+	return noKey, nil
 }
