@@ -163,6 +163,8 @@ func (r *runner) logFinished(a core.Finished) {
 		r.log.Error("run failed for good", about(a.Occurrence, "reason", a.Reason, "err", a.Err)...)
 	case a.Outcome == idempotency.Wait && a.Err != nil:
 		r.debug("attempt failed; the run waits for another", a.Occurrence, "reason", a.Reason, "err", a.Err)
+	case a.Outcome == idempotency.Done && a.Err != nil:
+		r.log.Warn("a handler ended with an error after its run was completed; the run stays done", about(a.Occurrence, "err", a.Err)...)
 	default:
 		r.debug("run ended", a.Occurrence, "reason", a.Reason, "late", a.Late, "took", a.Took)
 	}

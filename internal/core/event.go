@@ -39,6 +39,7 @@ type Ended struct {
 	Text      string // Err's, read where a panic of Error harms nobody
 	Permanent bool   // Err is marked so
 	Panic     bool   // Err tells the panic, or that the handler ended its goroutine
+	Completed bool   // the handler has committed the run's completion itself: it is done, whatever Err says
 }
 
 // Return is the Ended of a handler that returned err. It calls err's methods.

@@ -195,6 +195,8 @@ func (c *Core) ended(e Ended) {
 			c.workers.recording++
 		}
 		c.letGo(h)
+	case e.Completed:
+		c.completed(h, e.Err)
 	case e.Err == nil:
 		c.write(h, idempotency.Finish{Outcome: idempotency.Done, Attempt: h.occ.Attempt}, nil)
 	case e.Panic:
@@ -206,6 +208,14 @@ func (c *Core) ended(e Ended) {
 	default:
 		c.attempted(h, e.Err, reasonRetry)
 	}
+}
+
+// completed takes the end of a run that is recorded already.
+func (c *Core) completed(h *held, err error) {
+	h.written, h.answered = true, true
+	c.workers.recording++
+	c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, err)
+	c.letGo(h)
 }
 
 // attempted records an attempt that failed: another one follows after a while, or the run has failed for good.
@@ -262,7 +272,7 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 		case a == idempotency.Fenced:
 			c.emit(Refused{Occurrence: h.occ, Cause: "fenced"})
 		case a == idempotency.Completed:
-			c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, nil)
+			c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, err)
 		default:
 			c.observe(h, f, err)
 			if f.Reason == reasonReleased {
