@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/jobs"
@@ -38,7 +39,7 @@ type Source struct {
 	// Driver begins the errors.
 	Driver string
 
-	// Bytewise says how a query of this database compares and orders by bytes.
+	// Bytewise says, as the end of an error, how a query of this database compares and orders by bytes.
 	Bytewise string
 
 	// Over begins a stream of the keys that are stored with one of the slots, which ascend.
@@ -102,6 +103,7 @@ type stream struct {
 
 	after  string // what the next page comes after
 	repeat string // the key that it begins with, seen already; "": none
+	began  string // what the page before came after
 	last   string // the last key seen
 	ended  bool
 
@@ -128,7 +130,7 @@ const noKey = ""
 // a page that is not full comes after its last key, and the stream ends with an empty page, not with a short one:
 // the query may have a limit of its own.
 func (s *stream) next(ctx context.Context) ([]string, error) {
-	found, err := s.page(ctx)
+	found, err := s.page(ctx, s.after)
 	if err != nil {
 		return nil, err
 	}
@@ -136,12 +138,13 @@ func (s *stream) next(ctx context.Context) ([]string, error) {
 		s.ended = true
 		return nil, nil
 	}
-	full := len(found) == pageSize
+	full, from := len(found) == pageSize, s.after
 	if s.repeat != "" {
-		if len(found) == 0 || found[0] == nil || *found[0] != s.repeat {
-			return nil, fmt.Errorf("a page does not begin with %q, the last key of the page before: it was deleted meanwhile, or the query takes two keys for one; %s", s.repeat, s.Bytewise)
+		if len(found) > 0 && found[0] != nil && *found[0] == s.repeat {
+			found = found[1:]
+		} else if err := s.missed(ctx); err != nil {
+			return nil, err
 		}
-		found = found[1:]
 	}
 	keys := make([]string, 0, len(found))
 	before := s.last
@@ -155,17 +158,26 @@ func (s *stream) next(ctx context.Context) ([]string, error) {
 		}
 		keys = append(keys, key)
 	}
-	s.after, s.repeat = s.last, ""
-	if full && len(keys) > 0 {
+	s.after, s.repeat, s.began = s.last, "", from
+	if full {
 		s.after, s.repeat = before, s.last
 	}
 	return keys, nil
 }
 
-func (s *stream) page(ctx context.Context) ([]*string, error) {
+// missed finds out why a page does not begin with the last key of the page before: that is gone, or it is there and passed over.
+func (s *stream) missed(ctx context.Context) error {
+	found, err := s.page(ctx, s.began)
+	if err == nil && slices.ContainsFunc(found, func(k *string) bool { return k != nil && *k == s.repeat }) {
+		err = fmt.Errorf("the keys %q and %q are one for the query, which would pass over the second; %s", s.after, s.repeat, s.Bytewise)
+	}
+	return err
+}
+
+func (s *stream) page(ctx context.Context, after string) ([]*string, error) {
 	brief, cancel := context.WithTimeout(ctx, pageWithin)
 	defer cancel()
-	found, err := s.read(brief, s.after, pageSize)
+	found, err := s.read(brief, after, pageSize)
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("a page of the query that lists the job's keys took longer than %v; give it an index: %w", pageWithin, err)
@@ -184,9 +196,9 @@ func (s *stream) take(row *string) (string, error) {
 	case row == nil:
 		wrong = errors.New("a key is NULL; add \"is not null\" to the query")
 	case *row == s.last && s.last != "":
-		return "", fmt.Errorf("the key %q comes twice; let the query select distinct keys, and only those that are greater than its second parameter", *row)
+		return "", fmt.Errorf("the key %q comes twice; let the query select distinct keys, and only those greater than its second parameter", *row)
 	case *row < s.last:
-		return "", fmt.Errorf("the key %q comes after %q, which is not the order of their bytes: another order would lose keys; %s", *row, s.last, s.Bytewise)
+		return "", fmt.Errorf("the key %q comes after %q; let the query select only keys greater than its second parameter, in the order of their bytes, for another would lose keys: %s", *row, s.last, s.Bytewise)
 	case *row == "":
 		wrong = errors.New("a key is empty; leave it out in the query")
 	case len(*row) > maxKey:
