@@ -125,6 +125,7 @@ func (r *runner) observe(a core.Action) {
 		r.log.Warn("a handler ignores its ended context; its worker stays taken", about(a.Occurrence, "cause", a.Cause)...)
 		notify(o, func(h Hooks) func(context.Context, jobs.Occurrence) { return h.Stuck }, a.Occurrence)
 	case core.Renewed:
+		r.ours.Go(r.hearFences) // in time for the next one
 		if a.Opened {
 			r.log.Info("session opened", "session", a.Session, "offset", a.Offset)
 		}

@@ -64,6 +64,10 @@ type Streamed struct {
 // often as it likes; all it does is to make the next sweep come sooner.
 type Hinted struct{}
 
+// Heard tells what fences the members have announced to have seen: by the identity of their store, as an Announce has
+// it, the highest. It may come at any time; what was told before stays known.
+type Heard struct{ Fences map[string]int64 }
+
 // Stop tells the replica to drain, and why: the rest of a sentence that begins with "stopping:". It may be told
 // again; that changes nothing.
 type Stop struct{ Why string }
@@ -74,4 +78,5 @@ func (Replied) event()     {}
 func (Ended) event()       {}
 func (Streamed) event()    {}
 func (Hinted) event()      {}
+func (Heard) event()       {}
 func (Stop) event()        {}

@@ -98,6 +98,7 @@ func (c *Core) occurrence(j *job, id idempotency.ID, fence int64, attempts int, 
 // fence begins once: a late answer of a repeated call is not a second start.
 func (c *Core) begin(j *job, r idempotency.Run, hedged bool) {
 	w := &c.workers
+	c.saw(r.Fence)
 	if _, had := w.known[r.Fence]; had || w.byFence[r.Fence] != nil {
 		return
 	}
