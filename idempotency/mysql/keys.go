@@ -51,7 +51,7 @@ func Keys(db *sql.DB, query string) jobs.KeySource {
 			case strings.Count(query, "?") != 3:
 				return nil, errMarks
 			}
-			filled := strings.Replace(query, "?", list(slots), 1)
+			filled := strings.Replace(query, "?", commas(slots), 1)
 			return func(ctx context.Context, after string, limit int) ([]*string, error) {
 				return keyset.Query(ctx, db, filled, after, limit)
 			}, nil
@@ -59,8 +59,8 @@ func Keys(db *sql.DB, query string) jobs.KeySource {
 	}
 }
 
-// list is numbers as SQL has them in an IN.
-func list(slots []int32) string {
+// commas is numbers as SQL has them in an IN.
+func commas(slots []int32) string {
 	b := make([]byte, 0, 6*len(slots))
 	for i, s := range slots {
 		if i > 0 {
