@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -137,5 +138,31 @@ func TestCommitIsNotAnswered(t *testing.T) {
 				t.Errorf("a repeat after it was done: %v", err)
 			}
 		})
+	}
+}
+
+// F05, as the server sees a process that is killed after the effect and before the commit: its connection ends.
+func TestConnectionEndsInEffect(t *testing.T) {
+	t.Parallel()
+	db := client(t, testservers.MariaDB(t).Database(t), "")
+	s := openOn(t, db, nil)
+	makeNotes(t, db)
+	o := running(t, s)
+	err := InTx(t.Context(), s, o, func(tx *sql.Tx) error {
+		var id int64
+		if err := errors.Join(note(t.Context(), tx, "of the first"), tx.QueryRow(`select connection_id()`).Scan(&id)); err != nil {
+			return err
+		}
+		_, err := db.Exec(fmt.Sprintf(`kill connection %d`, id))
+		return err
+	})
+	if err == nil || errors.Is(err, jobs.ErrOvertaken) {
+		t.Errorf("InTx: %v", err)
+	}
+	if err := InTx(t.Context(), s, o, func(tx *sql.Tx) error { return note(t.Context(), tx, "of the second") }); err != nil {
+		t.Error(err)
+	}
+	if got := notes(t, db); !slices.Equal(got, []string{"of the second"}) {
+		t.Errorf("effects %q, want one", got)
 	}
 }

@@ -124,3 +124,66 @@ func TestCommitIsNotAnswered(t *testing.T) {
 		})
 	}
 }
+
+// F05, as the server sees a process that is killed after the effect and before the commit: its connection ends.
+func TestConnectionEndsInEffect(t *testing.T) {
+	t.Parallel()
+	p := application(t, testservers.Postgres(t).Database(t), nil)
+	s := openAt(t, p, nil, "clock_timestamp()")
+	b := newBook(t, p, "notes")
+	o := running(t, s)
+	err := InTx(t.Context(), s, o, func(tx pgx.Tx) error {
+		if err := b.note(t.Context(), tx, "of the first"); err != nil {
+			return err
+		}
+		return tx.Conn().PgConn().Conn().Close()
+	})
+	if err == nil || errors.Is(err, jobs.ErrOvertaken) {
+		t.Errorf("InTx: %v", err)
+	}
+	if err := InTx(t.Context(), s, o, func(tx pgx.Tx) error { return b.note(t.Context(), tx, "of the second") }); err != nil {
+		t.Error(err)
+	}
+	if got := b.notes(t); !slices.Equal(got, []string{"of the second"}) {
+		t.Errorf("effects %q, want one", got)
+	}
+}
+
+// A serialization failure that is the application's own comes back as it is, for the application to repeat.
+func TestOwnConflict(t *testing.T) {
+	t.Parallel()
+	p := application(t, testservers.Postgres(t).Database(t), func(x *pgxpool.Config) {
+		x.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
+	})
+	s := openAt(t, p, nil, "clock_timestamp()")
+	if _, err := p.Exec(t.Context(), `create table counters (id int primary key, n int not null); insert into counters values (1, 0), (2, 0)`); err != nil {
+		t.Fatal(err)
+	}
+	o := running(t, s)
+	for _, other := range []string{
+		`update counters set n = n + 1 where id = 1`,                                                         // fails at the statement
+		`insert into counters select 2 + (select count(*) from counters where id = 1), sum(n) from counters`, // fails at the commit
+	} {
+		conflicts := true
+		add := func(tx pgx.Tx) error {
+			var n int
+			if err := tx.QueryRow(t.Context(), `select sum(n) from counters`).Scan(&n); err != nil {
+				return err
+			}
+			if conflicts {
+				if _, err := p.Exec(t.Context(), other); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := tx.Exec(t.Context(), `update counters set n = $1 where id = 1`, n+1)
+			return err
+		}
+		err := InTx(t.Context(), s, o, add)
+		if code(err) != "40001" || errors.Is(err, jobs.ErrOvertaken) {
+			t.Fatalf("after %q: InTx: %v, want 40001", other, err)
+		}
+	}
+	if err := InTx(t.Context(), s, o, func(pgx.Tx) error { return nil }); err != nil {
+		t.Errorf("repeated: %v", err)
+	}
+}
