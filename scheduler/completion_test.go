@@ -65,7 +65,7 @@ func TestHandlerCompletes(t *testing.T) {
 		"InTx, and no return before the timeout": {func(f *fleet) jobs.Handler {
 			return func(ctx context.Context, o jobs.Occurrence) error {
 				err := f.inTx(ctx, o)
-				time.Sleep(20 * time.Second)
+				<-time.After(20 * time.Second) // it ignores its ctx
 				return err
 			}
 		}, 1, true},
