@@ -9,7 +9,7 @@ import (
 
 // Shape is a schema as a server lists it: what each thing is, by its name. A column is "table.name", and its value its type,
 // collation and whether it may be null; an index is "table/name", the primary key "table/primary", and its value its columns, with
-// "unique" before them where it is; a sequence is its name. All is in lower case.
+// "unique" before them where it is; a table with an engine and a sequence are their names. All is in lower case.
 type Shape map[string]string
 
 // Make adds what a statement makes. It knows the forms that the schemas of this module are written in:
@@ -45,6 +45,9 @@ func (s Shape) table(name, text string) error {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 3 || !strings.HasSuffix(lines[0], "(") || !strings.HasPrefix(lines[len(lines)-1], ")") {
 		return fmt.Errorf("table %s: not a line for each column", name)
+	}
+	if _, engine, ok := strings.Cut(lines[len(lines)-1], "engine="); ok {
+		s[name] = "engine " + strings.Fields(engine)[0]
 	}
 	var primary string
 	for _, line := range lines[1 : len(lines)-1] {
@@ -113,23 +116,23 @@ func (s Shape) Tables() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Lacks says, a line each, what is there otherwise than it should be: what is missing, what is different, and columns too many in
-// tables of this schema. Further indexes are their owner's business.
-func (s Shape) Lacks(there Shape) (lines []string) {
-	tables := s.Tables()
+// Compare says, a line each, what is missing there, and what is otherwise than it should be: different, or a column too many in
+// a table of this schema. Further indexes are their owner's business.
+func (s Shape) Compare(there Shape) (missing, wrong []string) {
 	for _, x := range slices.Sorted(maps.Keys(s)) {
 		switch have, ok := there[x]; {
 		case !ok:
-			lines = append(lines, x+" is missing")
+			missing = append(missing, x+" is missing")
 		case have != s[x]:
-			lines = append(lines, fmt.Sprintf("%s is %q instead of %q", x, have, s[x]))
+			wrong = append(wrong, fmt.Sprintf("%s is %q instead of %q", x, have, s[x]))
 		}
 	}
+	tables := s.Tables()
 	for _, x := range slices.Sorted(maps.Keys(there)) {
 		table, _, column := strings.Cut(x, ".")
 		if _, ok := s[x]; !ok && column && slices.Contains(tables, table) {
-			lines = append(lines, x+" is not of this schema")
+			wrong = append(wrong, x+" is not of this schema")
 		}
 	}
-	return lines
+	return missing, wrong
 }

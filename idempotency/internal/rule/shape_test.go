@@ -11,7 +11,7 @@ func TestShape(t *testing.T) {
 	t.Parallel()
 	s := make(Shape)
 	for _, text := range []string{
-		"CREATE TABLE x_run (\n  space BIGINT NOT NULL,\n  job text COLLATE \"C\" not null,\n  note text,\n  PRIMARY KEY (space, job),\n  UNIQUE KEY one (job),\n  KEY two (space, note)\n) WITH (fillfactor = 50)",
+		"CREATE TABLE x_run (\n  space BIGINT NOT NULL,\n  job text COLLATE \"C\" not null,\n  note text,\n  PRIMARY KEY (space, job),\n  UNIQUE KEY one (job),\n  KEY two (space, note)\n) ENGINE=InnoDB ROW_FORMAT=DYNAMIC",
 		"create table if not exists x_store (\n  one integer primary key check (one = 1),\n  id text not null\n)",
 		"create unique index x_run_one on x_run (job, space) where note is not null",
 		"create index x_run_two on x_run (note)",
@@ -24,7 +24,7 @@ func TestShape(t *testing.T) {
 		}
 	}
 	want := Shape{
-		"x_run.space": "bigint not null", "x_run.job": "text collate c not null", "x_run.note": "text", "x_run.wake": "timestamptz",
+		"x_run": "engine innodb", "x_run.space": "bigint not null", "x_run.job": "text collate c not null", "x_run.note": "text", "x_run.wake": "timestamptz",
 		"x_run/primary": "unique space,job", "x_run/one": "unique job", "x_run/two": "space,note",
 		"x_store.one": "integer not null", "x_store.id": "text not null", "x_store/primary": "unique one",
 		"x_run/x_run_one": "unique job,space", "x_run/x_run_two": "note", "x_fence": "sequence",
@@ -46,18 +46,21 @@ func TestShapeRefuses(t *testing.T) {
 	}
 }
 
-func TestLacks(t *testing.T) {
+func TestCompare(t *testing.T) {
 	t.Parallel()
 	want := Shape{"a.x": "text", "a.y": "text not null", "a/primary": "unique x", "a/i": "y", "f": "sequence"}
 	there := maps.Clone(want)
-	if lines := want.Lacks(there); len(lines) > 0 {
-		t.Errorf("equal ones differ: %q", lines)
+	if missing, wrong := want.Compare(there); len(missing)+len(wrong) > 0 {
+		t.Errorf("equal ones differ: %q %q", missing, wrong)
 	}
 	delete(there, "a/i")
 	there["a.y"] = "text"
-	there["a.z"], there["a/j"], there["b.x"] = "text", "x", "text" // of b and its index nobody here has a say
-	got := strings.Join(want.Lacks(there), "\n")
-	if got != "a.y is \"text\" instead of \"text not null\"\na/i is missing\na.z is not of this schema" {
-		t.Errorf("differences:\n%s", got)
+	there["a.z"], there["a/j"], there["b.x"] = "text", "x", "text" // of b and the new index nobody here has a say
+	missing, wrong := want.Compare(there)
+	if got := strings.Join(missing, "; "); got != "a/i is missing" {
+		t.Errorf("missing: %s", got)
+	}
+	if got := strings.Join(wrong, "; "); got != `a.y is "text" instead of "text not null"; a.z is not of this schema` {
+		t.Errorf("wrong: %s", got)
 	}
 }
