@@ -18,8 +18,8 @@ var (
 	oldestMariaDB = [2]int{10, 6}
 )
 
-// leastPacket is MariaDB's default max_allowed_packet, which the largest statement of a store fits in.
-const leastPacket = 16 << 20
+// leastPacket is the least max_allowed_packet: twice as much as the largest row needs.
+const leastPacket = 1 << 20
 
 // finding is something about a server that is not as a store needs it.
 type finding struct {
@@ -28,14 +28,12 @@ type finding struct {
 	warns      bool // a store works nevertheless
 }
 
-func (f finding) err() error { return refuse("%s; %s", f.what, f.mend) }
-
 // refuse is an error that only an operator can mend.
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{idempotency.ErrRefused}, args...)...)
 }
 
-// server is what a server says about itself: its global variables by name. What it does not have is empty, and not judged.
+// server is what a server says about itself: its global variables by name, and "database". What it does not have is empty, and not judged.
 type server map[string]string
 
 // asked are the variables that findings judges.
@@ -44,20 +42,18 @@ var asked = []string{
 	"max_allowed_packet", "auto_increment_increment", "wsrep_on",
 }
 
-func (s server) ask(ctx context.Context, c *sql.Conn) error {
-	rows, err := c.QueryContext(ctx, `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('`+strings.Join(asked, `', '`)+`')`)
-	if err != nil {
+func (s server) ask(t *tx) error {
+	var database sql.NullString
+	if _, err := t.get([]any{&database}, `SELECT DATABASE()`); err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
+	s["database"] = database.String
+	return t.query(func(r *sql.Rows) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return err
-		}
+		err := r.Scan(&name, &value)
 		s[strings.ToLower(name)] = value
-	}
-	return rows.Err()
+		return err
+	}, `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('`+strings.Join(asked, `', '`)+`')`)
 }
 
 func (s server) on(name string) bool { return s[name] == "ON" || s[name] == "1" }
@@ -72,6 +68,9 @@ func (s server) findings() (all []finding) {
 	if f, old := s.old(); old {
 		all = append(all, f)
 	}
+	if s["database"] == "" {
+		all = append(all, finding{what: "the connection has no database", mend: "put its name behind the / of the DSN"})
+	}
 	for _, name := range []string{"read_only", "super_read_only"} {
 		if s.on(name) {
 			all = append(all, finding{
@@ -82,7 +81,7 @@ func (s server) findings() (all []finding) {
 	}
 	if n := s.number("max_allowed_packet"); n > 0 && n < leastPacket {
 		all = append(all, finding{
-			what: fmt.Sprintf("max_allowed_packet is %d, and a full batch may be larger", n),
+			what: fmt.Sprintf("max_allowed_packet is %d, and one row may be larger", n),
 			mend: fmt.Sprintf("SET GLOBAL max_allowed_packet = %d, and set it in the server's configuration", leastPacket)})
 	}
 	if s.on("wsrep_on") || s.number("auto_increment_increment") > 1 {
@@ -133,15 +132,20 @@ func (s server) old() (f finding, old bool) {
 	return f, have[0] < least[0] || have[0] == least[0] && have[1] < least[1]
 }
 
-// settle refuses for all findings that forbid a store, and logs the others.
-func settle(ctx context.Context, log *slog.Logger, lossy bool, all []finding) error {
+// refusals joins what the findings forbid.
+func refusals(all []finding, lossy bool) error {
 	var errs []error
 	for _, f := range all {
-		if f.warns || f.loses && lossy {
-			log.WarnContext(ctx, "mysql: the server is not set up as a store should have it", "problem", f.what, "mend", f.mend)
-			continue
+		if !f.warns && !(f.loses && lossy) {
+			errs = append(errs, refuse("%s; %s", f.what, f.mend))
 		}
-		errs = append(errs, f.err())
 	}
 	return errors.Join(errs...)
+}
+
+// warn logs the findings, none of which forbids a store.
+func warn(ctx context.Context, log *slog.Logger, all []finding) {
+	for _, f := range all {
+		log.WarnContext(ctx, "mysql: the server is not set up as a store should have it", "problem", f.what, "mend", f.mend)
+	}
 }

@@ -22,8 +22,6 @@ type finding struct {
 	warns      bool // a store works nevertheless
 }
 
-func (f finding) err() error { return refuse("%s; %s", f.what, f.mend) }
-
 // refuse is an error that only an operator can mend.
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{idempotency.ErrRefused}, args...)...)
@@ -42,18 +40,18 @@ type server struct {
 }
 
 // ask reads them. What another engine does not know stays empty, and is not judged.
-func (s *server) ask(ctx context.Context, tx pgx.Tx) error {
-	return tx.QueryRow(ctx, `select current_setting('server_version_num')::int,
+func (s *server) ask(t *tx) error {
+	_, err := t.get([]any{&s.version,
+		&s.syncCommit, &s.standbys, &s.fsync, &s.fullPages, &s.recovering, &s.readOnly, &s.readOnlyFrom,
+		&s.encoding, &s.clientEncoding, &s.database, &s.user, &s.schema}, `SELECT current_setting('server_version_num')::int,
 coalesce(current_setting('synchronous_commit', true), ''), coalesce(current_setting('synchronous_standby_names', true), ''),
 coalesce(current_setting('fsync', true), ''), coalesce(current_setting('full_page_writes', true), ''),
 pg_is_in_recovery(),
 coalesce(current_setting('default_transaction_read_only', true), ''),
 coalesce((select source from pg_settings where name = 'default_transaction_read_only'), ''),
 coalesce(current_setting('server_encoding', true), ''), coalesce(current_setting('client_encoding', true), ''),
-current_database(), current_user, coalesce(current_schema(), ''),
-coalesce(has_schema_privilege(current_schema(), 'create'), false)`).Scan(&s.version,
-		&s.syncCommit, &s.standbys, &s.fsync, &s.fullPages, &s.recovering, &s.readOnly, &s.readOnlyFrom,
-		&s.encoding, &s.clientEncoding, &s.database, &s.user, &s.schema, &s.mayCreate)
+current_database(), current_user, coalesce(current_schema(), '')`)
+	return err
 }
 
 // findings are about what a server is told to do, whatever is in it.
@@ -109,17 +107,22 @@ func (s *server) losses() (all []finding) {
 	return all
 }
 
-// settle refuses for all findings that forbid a store, and logs the others.
-func settle(ctx context.Context, log *slog.Logger, lossy bool, all []finding) error {
+// refusals joins what the findings forbid.
+func refusals(all []finding, lossy bool) error {
 	var errs []error
 	for _, f := range all {
-		if f.warns || f.loses && lossy {
-			log.WarnContext(ctx, "postgres: the server is not set up as a store should have it", "problem", f.what, "mend", f.mend)
-			continue
+		if !f.warns && !(f.loses && lossy) {
+			errs = append(errs, refuse("%s; %s", f.what, f.mend))
 		}
-		errs = append(errs, f.err())
 	}
 	return errors.Join(errs...)
+}
+
+// warn logs the findings, none of which forbids a store.
+func warn(ctx context.Context, log *slog.Logger, all []finding) {
+	for _, f := range all {
+		log.WarnContext(ctx, "postgres: the server is not set up as a store should have it", "problem", f.what, "mend", f.mend)
+	}
 }
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -56,14 +56,17 @@ func (s Shape) table(name, text string) error {
 			return fmt.Errorf("table %s: %q makes nothing", name, line)
 		case w[0] == "primary":
 			primary = columns(line)
-		case w[0] == "key", w[0] == "index":
+		case len(w) > 2 && (w[0] == "key" || w[0] == "index") && strings.HasPrefix(w[2], "("): // a column may have such a name
 			s[name+"/"+w[1]] = columns(line)
 		case w[0] == "unique":
 			s[name+"/"+w[2]] = unique(true) + columns(line)
 		default:
 			s.column(name, line)
-			if strings.Contains(line, "primary key") {
+			if strings.Contains(line, " primary key") {
 				primary = w[0]
+			}
+			if strings.Contains(line, " unique") {
+				s[fmt.Sprintf("%s/%s_%s_key", name, name, w[0])] = unique(true) + w[0] // as PostgreSQL names it
 			}
 		}
 	}

@@ -12,7 +12,7 @@ func TestShape(t *testing.T) {
 	s := make(Shape)
 	for _, text := range []string{
 		"CREATE TABLE x_run (\n  space BIGINT NOT NULL,\n  job text COLLATE \"C\" not null,\n  note text,\n  PRIMARY KEY (space, job),\n  UNIQUE KEY one (job),\n  KEY two (space, note)\n) ENGINE=InnoDB ROW_FORMAT=DYNAMIC",
-		"create table if not exists x_store (\n  one integer primary key check (one = 1),\n  id text not null\n)",
+		"create table if not exists x_store (\n  key bytea,\n  one integer primary key check (one = 1),\n  id text not null unique\n)",
 		"create unique index x_run_one on x_run (job, space) where note is not null",
 		"create index x_run_two on x_run (note)",
 		"create sequence x_fence cache 1",
@@ -26,7 +26,7 @@ func TestShape(t *testing.T) {
 	want := Shape{
 		"x_run": "engine innodb", "x_run.space": "bigint not null", "x_run.job": "text collate c not null", "x_run.note": "text", "x_run.wake": "timestamptz",
 		"x_run/primary": "unique space,job", "x_run/one": "unique job", "x_run/two": "space,note",
-		"x_store.one": "integer not null", "x_store.id": "text not null", "x_store/primary": "unique one",
+		"x_store.key": "bytea", "x_store.one": "integer not null", "x_store.id": "text not null", "x_store/primary": "unique one", "x_store/x_store_id_key": "unique id",
 		"x_run/x_run_one": "unique job,space", "x_run/x_run_two": "note", "x_fence": "sequence",
 	}
 	if !maps.Equal(s, want) {
