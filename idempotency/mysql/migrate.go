@@ -24,7 +24,7 @@ import (
 var steps = [][]string{schema}
 
 // schemaOf is the schema with a prefix.
-func schemaOf(prefix string) rule.Schema {
+func schemaOf(prefix string, steps [][]string) rule.Schema {
 	s := rule.Schema{Store: prefix + "store", Resumes: true}
 	for _, step := range steps {
 		var texts []string
@@ -46,8 +46,8 @@ func Migrate(ctx context.Context, db *sql.DB, o *Options) error {
 		return err
 	}
 	with.NoMigrate = false
-	return alone(ctx, db, with.Prefix, func(t *tx) error {
-		_, err := examine(t, schemaOf(with.Prefix), with)
+	return singly(ctx, db, with.Prefix, func(t *tx) error {
+		_, err := examine(t, steps, with)
 		return err
 	})
 }
@@ -59,7 +59,7 @@ func Script(o *Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s := schemaOf(with.Prefix)
+	s := schemaOf(with.Prefix, steps)
 	var b strings.Builder
 	for _, step := range s.Steps {
 		for _, text := range step {

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"regexp"
 	"time"
-
-	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
 // openTimeout ends an opening or a migration whose context has no deadline.
@@ -88,24 +86,29 @@ func newStore(db *sql.DB, prefix string) *Store {
 
 // prepare refuses what is not fit to be a store, and brings its schema up to date.
 func (s *Store) prepare(ctx context.Context, db *sql.DB, o Options) error {
-	return alone(ctx, db, o.Prefix, func(t *tx) error {
+	return singly(ctx, db, o.Prefix, func(t *tx) error {
 		var err error
-		s.id, err = examine(t, schemaOf(o.Prefix), o)
+		s.id, err = examine(t, steps, o)
 		return err
 	})
 }
 
 // examine looks at the server, then at the schema and the user's rights, and returns the store's identity.
-func examine(t *tx, schema rule.Schema, o Options) (id string, err error) {
+func examine(t *tx, steps [][]string, o Options) (id string, err error) {
 	facts := make(server)
 	if err := facts.ask(t); err != nil {
 		return "", err
 	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("mysql: store %s* in database %q: %w", o.Prefix, facts["database"], err)
+		}
+	}()
 	all := facts.findings()
 	if err := refusals(all, o.AllowLossy); err != nil {
 		return "", err
 	}
-	warn(t.ctx, o.Logger, all)
+	schema := schemaOf(o.Prefix, steps)
 	made, err := migrate(t, schema, !o.NoMigrate)
 	if err != nil {
 		return "", err
@@ -116,14 +119,15 @@ func examine(t *tx, schema rule.Schema, o Options) (id string, err error) {
 	if _, err := t.get([]any{&id}, `SELECT id FROM belfry_store`); err != nil {
 		return "", err
 	}
+	warn(t.ctx, o.Logger, all)
 	if made {
 		o.Logger.InfoContext(t.ctx, "mysql: a new store was made; whoever knew another one should look at the address", "store", id, "database", facts["database"], "prefix", o.Prefix)
 	}
 	return id, nil
 }
 
-// alone runs f on a connection of its own, each of whose statements commits by itself.
-func alone(ctx context.Context, db *sql.DB, prefix string, f func(*tx) error) error {
+// singly runs f on a connection of its own, each of whose statements commits by itself.
+func singly(ctx context.Context, db *sql.DB, prefix string, f func(*tx) error) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, openTimeout)
@@ -139,7 +143,7 @@ func alone(ctx context.Context, db *sql.DB, prefix string, f func(*tx) error) er
 	if _, err := t.exec(`SET SESSION autocommit = 1, SESSION lock_wait_timeout = 10`); err != nil {
 		return explain(err)
 	}
-	return explain(f(t))
+	return f(t)
 }
 
 // Close waits for the calls in flight, lets all later ones fail and closes the store's connections. Closing again does

@@ -23,7 +23,7 @@ func (s *Store) DropNamespace(ctx context.Context, namespace string) error {
 		return fmt.Errorf("postgres: drop namespace: %w", err)
 	}
 	err := s.write(ctx, s.calls, func(t *tx) error {
-		space, _, err := t.alone(namespace)
+		space, _, err := t.vacant(namespace)
 		if err != nil || space == 0 {
 			return err
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/belfry-go/belfry/idempotency"
 )
 
 // openTimeout ends an opening or a migration whose context has no deadline.
@@ -108,6 +110,7 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	var all []finding
 	var facts server
 	var made bool
+	schema := schemaOf(o.Prefix, steps)
 	err := s.write(ctx, s.calls, func(t *tx) (err error) {
 		if err := facts.ask(t); err != nil {
 			return err
@@ -116,7 +119,7 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 		if err := refusals(all, o.AllowLossy); err != nil {
 			return err
 		}
-		if made, err = migrate(t, schemaOf(o.Prefix, steps), o.Prefix, !o.NoMigrate); err != nil {
+		if made, err = migrate(t, schema, o.Prefix, !o.NoMigrate); err != nil {
 			return err
 		}
 		if err := errors.Join(checkSequence(t), checkRights(t, facts.user)); err != nil {
@@ -125,6 +128,9 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 		_, err = t.get([]any{&s.id}, `SELECT id FROM belfry_store`)
 		return err
 	})
+	if errors.Is(err, idempotency.ErrRefused) {
+		return fmt.Errorf("postgres: store %s* in database %q: %w", o.Prefix, facts.database, err)
+	}
 	if err != nil {
 		return err
 	}

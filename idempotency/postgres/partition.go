@@ -30,7 +30,7 @@ func Repartition(ctx context.Context, p *pgxpool.Pool, namespace string, partiti
 		return err
 	}
 	err = s.write(ctx, s.calls, func(t *tx) error {
-		space, from, err := t.alone(namespace)
+		space, from, err := t.vacant(namespace)
 		switch {
 		case err != nil:
 			return err
@@ -48,10 +48,10 @@ func Repartition(ctx context.Context, p *pgxpool.Pool, namespace string, partiti
 	return errors.Join(err, s.Close())
 }
 
-// alone finds a namespace, 0 if there is none, demands that nobody uses it, and keeps others from beginning to until the
+// vacant finds a namespace, 0 if there is none, demands that nobody uses it, and keeps others from beginning to until the
 // transaction ends. Its lapsed sessions are marked dead, so that no clock that steps back revives one with what it knew
 // before.
-func (t *tx) alone(namespace string) (space int32, partitions int, err error) {
+func (t *tx) vacant(namespace string) (space int32, partitions int, err error) {
 	found, err := t.get([]any{&space, &partitions}, `SELECT id, partitions FROM belfry_space WHERE name = $1 FOR UPDATE`, namespace)
 	if err != nil || !found {
 		return 0, 0, err

@@ -15,7 +15,7 @@ func (s *Store) DropNamespace(ctx context.Context, namespace string) error {
 		return fmt.Errorf("sqlite: drop namespace: %w", err)
 	}
 	return s.write(ctx, false, func(t *tx) error {
-		space, _, err := t.alone(namespace)
+		space, _, err := t.vacant(namespace)
 		if err != nil || space == 0 {
 			return err
 		}

@@ -28,7 +28,7 @@ func Repartition(ctx context.Context, path, namespace string, partitions int, o 
 		return err
 	}
 	err = s.write(ctx, true, func(t *tx) error {
-		space, from, err := t.alone(namespace)
+		space, from, err := t.vacant(namespace)
 		switch {
 		case err != nil:
 			return err
@@ -46,9 +46,9 @@ func Repartition(ctx context.Context, path, namespace string, partitions int, o 
 	return errors.Join(err, s.Close())
 }
 
-// alone finds a namespace, 0 if there is none, and demands that nobody uses it. Its lapsed sessions are marked dead, so that no
+// vacant finds a namespace, 0 if there is none, and demands that nobody uses it. Its lapsed sessions are marked dead, so that no
 // clock that steps back revives one with what it knew before.
-func (t *tx) alone(namespace string) (space int64, partitions int, err error) {
+func (t *tx) vacant(namespace string) (space int64, partitions int, err error) {
 	found, err := t.get([]any{&space, &partitions}, `SELECT id, partitions FROM belfry_space WHERE name = ?`, namespace)
 	if err != nil || !found {
 		return 0, 0, err
