@@ -280,7 +280,7 @@ func TestUpgrade(t *testing.T) {
 func TestScript(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
-	for _, prefix := range []string{"", "a_", "a_b_"} {
+	for _, prefix := range []string{"", "a_", "a_belfry_"} {
 		o := &Options{Prefix: prefix, NoMigrate: true}
 		text, err := Script(o)
 		if err != nil {
@@ -317,10 +317,10 @@ func TestPrefix(t *testing.T) {
 		t.Errorf("tables %s", left)
 	}
 	var ids []string
-	for _, prefix := range []string{"a_", "a_b_", "_", strings.Repeat("a", 31)} { // the first begins the second's names
+	for _, prefix := range []string{"a_", "a_b_", "a_belfry_", "_", strings.Repeat("a", 31)} { // the first begins others' names
 		ids = append(ids, openOn(t, db, &Options{Prefix: prefix}).id)
 	}
-	if slices.Sort(ids); len(slices.Compact(ids)) != 4 {
+	if slices.Sort(ids); len(slices.Compact(ids)) != 5 {
 		t.Errorf("identities %q", ids)
 	}
 	openOn(t, db, &Options{Prefix: "a_", NoMigrate: true})

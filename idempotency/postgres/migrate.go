@@ -66,41 +66,45 @@ func Script(o *Options) (string, error) {
 }
 
 // migrate brings the schema up to date, or refuses. It reports whether it made it of nothing.
-func migrate(t *tx, s rule.Schema, prefix string, may bool) (made bool, err error) {
-	f, err := find(t, s)
-	if err != nil {
-		return false, err
-	}
-	if from, err := s.Plan(f, may); err == nil && from == s.Version() {
-		return false, nil
-	}
-	// Another may be about it: only when it has ended is what was found the truth.
-	if _, err := t.exec(`SELECT pg_advisory_xact_lock(hashtextextended('belfry ' || coalesce(current_schema(), '') || ' ' || $1, 0))`, prefix); err != nil {
-		return false, err
-	}
-	if f, err = find(t, s); err != nil {
-		return false, err
-	}
-	from, err := s.Plan(f, may)
-	if err != nil || from == s.Version() {
-		return false, errors.Join(err, elsewhere(t, f, prefix))
-	}
-	if err := settle(t, prefix); err != nil {
-		return false, err
-	}
-	for v := from; v < s.Version(); v++ {
-		if err := step(t, s, v); err != nil {
-			return false, err
+//
+// The lock comes first in the transaction: one that has looked for a table before it waited may be told by its
+// connection's cache that there is none still.
+func (s *Store) migrate(ctx context.Context, schema rule.Schema, o Options) (made bool, err error) {
+	err = s.write(ctx, s.calls, func(t *tx) error {
+		made = false
+		if _, err := t.exec(`SELECT pg_advisory_xact_lock(hashtextextended('belfry ' || coalesce(current_schema(), '') || ' ' || $1, 0))`, o.Prefix); err != nil {
+			return err
 		}
-	}
-	if f, err = find(t, s); err == nil {
-		_, err = s.Plan(f, false)
-	}
-	return from == 0, err
+		f, err := find(t, schema)
+		if err != nil {
+			return err
+		}
+		from, err := schema.Plan(f, !o.NoMigrate)
+		if err != nil {
+			return errors.Join(err, elsewhere(t, f, o.Prefix))
+		}
+		if from == schema.Version() {
+			return nil
+		}
+		if err := settle(t); err != nil {
+			return err
+		}
+		for v := from; v < schema.Version(); v++ {
+			if err := step(t, schema, v); err != nil {
+				return err
+			}
+		}
+		made = from == 0
+		if f, err = find(t, schema); err == nil {
+			_, err = schema.Plan(f, false)
+		}
+		return err
+	})
+	return made && err == nil, err
 }
 
 // settle makes the transaction work in the schema where the tables are or will be, if the role may.
-func settle(t *tx, prefix string) error {
+func settle(t *tx) error {
 	var home, user string
 	var may bool
 	_, err := t.get([]any{&home, &user, &may}, `SELECT home, current_user, home <> '' AND has_schema_privilege(home, 'CREATE') FROM (

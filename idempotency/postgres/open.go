@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
 // openTimeout ends an opening or a migration whose context has no deadline.
@@ -76,7 +77,7 @@ func open(ctx context.Context, p *pgxpool.Pool, o *Options, clock string) (*Stor
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.prepare(ctx, with); err != nil {
+	if err := s.prepare(ctx, steps, with); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -100,27 +101,52 @@ func (o *Options) filled() (Options, error) {
 	return with, nil
 }
 
-// prepare refuses what is not fit to be a store, and brings its schema up to date, in one transaction.
-func (s *Store) prepare(ctx context.Context, o Options) error {
+// prepare refuses what is not fit to be a store, and brings its schema up to date.
+func (s *Store) prepare(ctx context.Context, steps [][]string, o Options) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, openTimeout)
 		defer cancel()
 	}
-	var all []finding
 	var facts server
-	var made bool
 	schema := schemaOf(o.Prefix, steps)
-	err := s.write(ctx, s.calls, func(t *tx) (err error) {
+	ready, err := s.examine(ctx, &facts, schema, o)
+	made := false
+	if err == nil && !ready {
+		if made, err = s.migrate(ctx, schema, o); err == nil {
+			_, err = s.examine(ctx, &facts, schema, o)
+		}
+	}
+	if errors.Is(err, idempotency.ErrRefused) {
+		return fmt.Errorf("postgres: store %s* in database %q: %w", o.Prefix, facts.database, err)
+	}
+	if err != nil {
+		return err
+	}
+	warn(ctx, o.Logger, facts.findings())
+	if made {
+		o.Logger.InfoContext(ctx, "postgres: a new store was made; whoever knew another one should look at the address",
+			"store", s.id, "database", facts.database, "schema", facts.schema, "prefix", o.Prefix)
+	}
+	return nil
+}
+
+// examine looks at the server, and where the schema is up to date at the rest, and notes the store's identity.
+func (s *Store) examine(ctx context.Context, facts *server, schema rule.Schema, o Options) (ready bool, err error) {
+	err = s.write(ctx, s.calls, func(t *tx) error {
 		if err := facts.ask(t); err != nil {
 			return err
 		}
-		all = facts.findings()
-		if err := refusals(all, o.AllowLossy); err != nil {
+		if err := refusals(facts.findings(), o.AllowLossy); err != nil {
 			return err
 		}
-		if made, err = migrate(t, schema, o.Prefix, !o.NoMigrate); err != nil {
+		f, err := find(t, schema)
+		if err != nil {
 			return err
+		}
+		from, err := schema.Plan(f, false)
+		if ready = err == nil && from == schema.Version(); !ready {
+			return nil
 		}
 		if err := errors.Join(checkSequence(t), checkRights(t, facts.user)); err != nil {
 			return err
@@ -128,18 +154,7 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 		_, err = t.get([]any{&s.id}, `SELECT id FROM belfry_store`)
 		return err
 	})
-	if errors.Is(err, idempotency.ErrRefused) {
-		return fmt.Errorf("postgres: store %s* in database %q: %w", o.Prefix, facts.database, err)
-	}
-	if err != nil {
-		return err
-	}
-	warn(ctx, o.Logger, all)
-	if made {
-		o.Logger.InfoContext(ctx, "postgres: a new store was made; whoever knew another one should look at the address",
-			"store", s.id, "database", facts.database, "schema", facts.schema, "prefix", o.Prefix)
-	}
-	return nil
+	return ready, err
 }
 
 func (s *Store) connect(ctx context.Context) (err error) {
