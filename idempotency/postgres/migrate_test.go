@@ -42,7 +42,7 @@ func upgrade(ctx context.Context, p *pgxpool.Pool, o *Options) error {
 	if err != nil {
 		return err
 	}
-	s := &Store{pool: p, texts: newTexts(with.Prefix, hostClock)}
+	s := &Store{pool: p, texts: newTexts(with.Prefix, serverClock)}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
@@ -120,21 +120,8 @@ func (f *fuse) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// inSchema connects to a schema of a database.
-func inSchema(t *testing.T, d testservers.Database, schema string, change func(*pgxpool.Config)) *pgxpool.Pool {
-	t.Helper()
-	c, err := pgxpool.ParseConfig(d.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.ConnConfig.RuntimeParams["search_path"] = schema
-	change(c)
-	p, err := pgxpool.NewWithConfig(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p
+func inSchema(schema string) func(*pgxpool.Config) {
+	return func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = schema }
 }
 
 // diesAt does it in a process that dies at its nth message.
@@ -142,7 +129,7 @@ func diesAt(t *testing.T, d testservers.Database, schema string, n int, after bo
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	return do(ctx, inSchema(t, d, schema, func(c *pgxpool.Config) {
+	return do(ctx, pool(t, d, inSchema(schema), func(c *pgxpool.Config) {
 		c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			var dialer net.Dialer
 			inner, err := dialer.DialContext(ctx, network, addr)
@@ -184,7 +171,7 @@ func TestMigrationDies(t *testing.T) {
 func dies(t *testing.T, d testservers.Database, n int, after bool, from int, do func(context.Context, *pgxpool.Pool, *Options) error) bool {
 	t.Helper()
 	name := fmt.Sprint("n", n)
-	whole := inSchema(t, d, name, func(*pgxpool.Config) {})
+	whole := pool(t, d, inSchema(name))
 	run(t, whole, "CREATE SCHEMA "+name)
 	if from > 0 {
 		if err := Migrate(t.Context(), whole, nil); err != nil {
@@ -261,7 +248,7 @@ func TestOpenRefusesSchemas(t *testing.T) {
 				}
 			}
 			run(t, p, c.change...)
-			before := tables(t, p)
+			before := relations(t, p)
 			s, err := Open(t.Context(), p, c.options)
 			if err == nil {
 				s.Close()
@@ -270,14 +257,14 @@ func TestOpenRefusesSchemas(t *testing.T) {
 			if !errors.Is(err, idempotency.ErrRefused) || !strings.HasPrefix(err.Error(), "postgres: store belfry_") || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %q, want one that says %q", err, c.want)
 			}
-			if after := tables(t, p); after != before {
+			if after := relations(t, p); after != before {
 				t.Errorf("the tables %s became %s", before, after)
 			}
 		})
 	}
 }
 
-func tables(t *testing.T, p *pgxpool.Pool) (names string) {
+func relations(t *testing.T, p *pgxpool.Pool) (names string) {
 	t.Helper()
 	const all = `SELECT coalesce(string_agg(oid::regclass || ' ' || relfilenode, ' ' ORDER BY oid), '') FROM pg_class WHERE relnamespace::regnamespace::text !~ '^(pg_|information)'`
 	if err := p.QueryRow(context.Background(), all).Scan(&names); err != nil {
@@ -331,7 +318,7 @@ func TestScript(t *testing.T) {
 		}
 		p := pool(t, testservers.Postgres(t).Database(t))
 		run(t, p, text)
-		seen[openAt(t, p, o, hostClock).id] = true
+		seen[openAt(t, p, o, serverClock).id] = true
 	}
 	if len(seen) != 3 {
 		t.Errorf("three stores have the identities %v", seen)
@@ -356,15 +343,15 @@ func TestPrefix(t *testing.T) {
 			}
 		}
 	}
-	if left := tables(t, p); left != "" {
+	if left := relations(t, p); left != "" {
 		t.Errorf("tables %s", left)
 	}
 	var ids []string
 	for _, prefix := range []string{"a_", "a_b_", "a_belfry_", "_", strings.Repeat("a", 31)} { // the first begins others' names
-		ids = append(ids, openAt(t, p, &Options{Prefix: prefix}, hostClock).id)
+		ids = append(ids, openAt(t, p, &Options{Prefix: prefix}, serverClock).id)
 	}
 	if slices.Sort(ids); len(slices.Compact(ids)) != 5 {
 		t.Errorf("identities %q", ids)
 	}
-	openAt(t, p, &Options{Prefix: "a_", NoMigrate: true}, hostClock)
+	openAt(t, p, &Options{Prefix: "a_", NoMigrate: true}, serverClock)
 }

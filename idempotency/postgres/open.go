@@ -55,6 +55,11 @@ type Store struct {
 	texts *texts
 }
 
+var (
+	_ idempotency.Store   = (*Store)(nil)
+	_ idempotency.History = (*Store)(nil)
+)
+
 // Open opens the store in the database of the pool, and makes its tables if they are not there, in the first schema of
 // the search_path. The pool stays the caller's: the store takes its configuration and makes a few connections of its
 // own. The caller closes the store, and the pool after it.
