@@ -151,7 +151,7 @@ func TestMigrationDies(t *testing.T) {
 						t.Fatal(err)
 					}
 					died := c.do(t.Context(), broken(t, d, n, after))
-					id, version, migrating := row(whole)
+					id, version, migrating := state(whole)
 					if died == nil || version == c.to {
 						break
 					}
@@ -166,7 +166,7 @@ func TestMigrationDies(t *testing.T) {
 					if err := c.do(t.Context(), whole); err != nil {
 						t.Fatalf("query %d: the next one: %v", n, err)
 					}
-					again, _, migrating := row(whole)
+					again, _, migrating := state(whole)
 					if migrating > 0 || id != "" && id != again {
 						t.Fatalf("query %d: migrating %d, the identity %q became %q", n, migrating, id, again)
 					}
@@ -179,7 +179,7 @@ func TestMigrationDies(t *testing.T) {
 	}
 }
 
-func row(db *sql.DB) (id string, version, migrating int) {
+func state(db *sql.DB) (id string, version, migrating int) {
 	// Where there is no table yet all stay empty.
 	_ = db.QueryRow(`SELECT id, version, migrating FROM belfry_store`).Scan(&id, &version, &migrating)
 	return id, version, migrating
@@ -250,7 +250,7 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, db, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, opened) VALUES (1, 'renewals', '', '', '', 0, 0)`)
-	id, _, _ := row(db)
+	id, _, _ := state(db)
 	err := singly(t.Context(), db, defaultPrefix, func(t *tx) error {
 		o, _ := (&Options{NoMigrate: true}).filled()
 		_, err := examine(t, [][]string{schema, second}, o)
@@ -268,7 +268,7 @@ func TestUpgrade(t *testing.T) {
 	if err := db.QueryRow(`SELECT note FROM belfry_entry`).Scan(&note); err != nil || note != "renewals" {
 		t.Errorf("the step's data is %q %v", note, err)
 	}
-	if again, version, _ := row(db); again != id || version != 2 {
+	if again, version, _ := state(db); again != id || version != 2 {
 		t.Errorf("version %d of %q, which was %q", version, again, id)
 	}
 	if err := Migrate(t.Context(), db, nil); err == nil || !strings.Contains(err.Error(), "use a newer program") {

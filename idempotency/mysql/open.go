@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"regexp"
 	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
 )
 
 // openTimeout ends an opening or a migration whose context has no deadline.
@@ -39,6 +41,11 @@ type Store struct {
 	calls    *pool
 	renewals *pool // so that a renewal never waits for other calls
 }
+
+var (
+	_ idempotency.Store   = (*Store)(nil)
+	_ idempotency.History = (*Store)(nil)
+)
 
 var prefixes = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,30}$`)
 

@@ -179,7 +179,7 @@ func dies(t *testing.T, d testservers.Database, n int, after bool, from int, do 
 		}
 	}
 	died := diesAt(t, d, name, n, after, do)
-	id, version := row(whole)
+	id, version := state(whole)
 	if version != from && version != from+1 {
 		t.Fatalf("message %d: version %d", n, version)
 	}
@@ -196,13 +196,13 @@ func dies(t *testing.T, d testservers.Database, n int, after bool, from int, do 
 	if err := do(t.Context(), whole, nil); err != nil {
 		t.Fatalf("message %d: the next one: %v", n, err)
 	}
-	if again, now := row(whole); now != from+1 || id != "" && id != again {
+	if again, now := state(whole); now != from+1 || id != "" && id != again {
 		t.Fatalf("message %d: version %d, the identity %q became %q", n, now, id, again)
 	}
 	return died != nil && version == from
 }
 
-func row(p *pgxpool.Pool) (id string, version int) {
+func state(p *pgxpool.Pool) (id string, version int) {
 	// Where there is no table yet both stay empty.
 	_ = p.QueryRow(context.Background(), `SELECT id, version FROM belfry_store`).Scan(&id, &version)
 	return id, version
@@ -285,7 +285,7 @@ func TestUpgrade(t *testing.T) {
 	run(t, p, `INSERT INTO belfry_entry (space, job, key, schedule, hash, revision, opened) VALUES (1, 'renewals', '', '', '', 0, now())`,
 		`CREATE SCHEMA first`, fmt.Sprintf(`ALTER DATABASE %s SET search_path = first, public`, d.Name))
 	p = pool(t, d)
-	id, _ := row(p)
+	id, _ := state(p)
 	if err := upgrade(t.Context(), p, &Options{NoMigrate: true}); err == nil || !strings.Contains(err.Error(), "version 1 and this program needs 2, and NoMigrate") {
 		t.Errorf("without leave to migrate: %v", err)
 	}
@@ -298,7 +298,7 @@ func TestUpgrade(t *testing.T) {
 	if err := p.QueryRow(t.Context(), `SELECT note, 'belfry_extra'::regclass::oid::text FROM public.belfry_entry, public.belfry_extra RIGHT JOIN (SELECT) x ON true`).Scan(&note, &where); err != nil || note != "renewals" {
 		t.Errorf("the step's data is %q %v", note, err)
 	}
-	if again, version := row(p); again != id || version != 2 {
+	if again, version := state(p); again != id || version != 2 {
 		t.Errorf("version %d of %q, which was %q", version, again, id)
 	}
 	if err := Migrate(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), "use a newer program") {
