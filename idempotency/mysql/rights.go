@@ -36,6 +36,11 @@ func checkRights(t *tx, s rule.Schema) error {
 	if err != nil {
 		return err
 	}
+	var user string
+	if _, err := t.get([]any{&user}, `SELECT CURRENT_USER()`); err != nil {
+		return err
+	}
+	name, host, _ := strings.Cut(user, "@")
 	var lacks []string
 	for _, table := range slices.Sorted(maps.Keys(rights)) {
 		column := firstColumn(want, render(t.prefix, table, nil))
@@ -48,7 +53,7 @@ func checkRights(t *tx, s rule.Schema) error {
 			}[right])
 			switch code(err) {
 			case noRight, noDatabase:
-				lacks = append(lacks, fmt.Sprintf("GRANT %s ON %s", right, render(t.prefix, table, nil)))
+				lacks = append(lacks, fmt.Sprintf("GRANT %s ON %s TO '%s'@'%s'", right, render(t.prefix, table, nil), name, host))
 			case 0:
 				if err != nil {
 					return err
@@ -59,7 +64,7 @@ func checkRights(t *tx, s rule.Schema) error {
 		}
 	}
 	if len(lacks) > 0 {
-		return refuse("the user lacks rights; %s to it, as docs/stores.md has it", strings.Join(lacks, ", "))
+		return refuse("the user lacks rights; %s; as docs/stores.md has it", strings.Join(lacks, "; "))
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ FROM unnest($1::text[], $2::text[]) u(thing, wanted) JOIN pg_class c ON c.oid = 
 WHERE NOT CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(c.oid, u.wanted) ELSE has_table_privilege(c.oid, u.wanted) END
 ORDER BY 1, 2`, things, wanted)
 	if err == nil && len(lacks) > 0 {
-		err = refuse("role %q lacks privileges; %s, as docs/stores.md has it", user, strings.Join(lacks, "; "))
+		err = refuse("role %q lacks privileges; %s; as docs/stores.md has it", user, strings.Join(lacks, "; "))
 	}
 	return err
 }
