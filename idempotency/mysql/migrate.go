@@ -72,35 +72,39 @@ func Script(o *Options) (string, error) {
 
 // migrate brings the schema up to date, or refuses. It reports whether it made it of nothing.
 func migrate(t *tx, s rule.Schema, may bool) (made bool, err error) {
-	f, err := find(t, s)
-	if err != nil {
-		return false, err
-	}
-	if from, err := s.Plan(f, may); err == nil && from == s.Version() {
+	if _, from, err := plan(t, s, may); err == nil && from == s.Version() {
 		return false, nil
 	}
 	// Another may be about it: only under its lock is what was found the truth.
 	if err := lock(t); err != nil {
 		return false, err
 	}
-	if f, err = find(t, s); err != nil {
-		return false, err
-	}
-	from, err := s.Plan(f, may)
+	there, from, err := plan(t, s, may)
 	if err != nil {
 		return false, err
 	}
 	for v := from; v < s.Version(); v++ {
-		if err := step(t, s, v, f.Shape); err != nil {
+		if err := step(t, s, v, there); err != nil {
 			return false, mayNot(err)
 		}
 	}
 	// What was asked for is not always what is there: an engine may have been replaced.
-	if f, err = find(t, s); err != nil {
-		return false, err
-	}
-	_, err = s.Plan(f, false)
+	_, _, err = plan(t, s, false)
 	return from == 0 && err == nil, err
+}
+
+// plan looks at what is there, and answers from which version on the steps have to be taken. Rights come before the
+// tables, because nobody is told of tables that they have no right to.
+func plan(t *tx, s rule.Schema, may bool) (there rule.Shape, from int, err error) {
+	f, err := find(t, s)
+	if err == nil && f.Row && f.Version == s.Version() {
+		err = checkRights(t, s)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	from, err = s.Plan(f, may)
+	return f.Shape, from, err
 }
 
 // step takes one step from version v, of which some may have been done.

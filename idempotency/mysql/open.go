@@ -115,12 +115,8 @@ func examine(t *tx, steps [][]string, o Options) (id string, err error) {
 	if err := refusals(all, o.AllowLossy); err != nil {
 		return "", err
 	}
-	schema := schemaOf(o.Prefix, steps)
-	made, err := migrate(t, schema, !o.NoMigrate)
+	made, err := migrate(t, schemaOf(o.Prefix, steps), !o.NoMigrate)
 	if err != nil {
-		return "", err
-	}
-	if err := checkRights(t, schema); err != nil {
 		return "", err
 	}
 	if _, err := t.get([]any{&id}, `SELECT id FROM belfry_store`); err != nil {

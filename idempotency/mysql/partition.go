@@ -13,8 +13,7 @@ import (
 
 // Repartition gives a namespace another number of partitions, a power of two. What is known of open dues is kept: a
 // partition that splits was finished with all its parts, and of partitions that merge the whole is finished where all
-// were. Nothing else depends on the number. It opens the store as Open does, but never makes a schema. Its user needs
-// more than that of replicas: see docs/stores.md.
+// were. Nothing else depends on the number. It opens the store as Open does, but never makes a schema.
 //
 // It is refused, with an error that wraps idempotency.ErrRefused and names the replica, while a session of the namespace
 // is live. To set the number that the namespace has does nothing.

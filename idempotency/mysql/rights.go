@@ -54,6 +54,7 @@ func checkRights(t *tx, s rule.Schema) error {
 			switch code(err) {
 			case noRight, noDatabase:
 				lacks = append(lacks, fmt.Sprintf("GRANT %s ON %s TO '%s'@'%s'", right, render(t.prefix, table, nil), name, host))
+			case noTable, noColumn: // the schema was changed, which is for others to say
 			case 0:
 				if err != nil {
 					return err
