@@ -61,7 +61,7 @@ func Connect(ctx context.Context, u URL) (*Client, error) {
 
 func (u URL) openSQLite() (*sql.DB, error) {
 	name := (&url.URL{Path: u.path}).EscapedPath()
-	return sql.Open("sqlite", fmt.Sprintf("file:%s?_txlock=immediate&_pragma=busy_timeout(%d)", name, busy.Milliseconds()))
+	return sql.Open("sqlite", fmt.Sprintf("file:%s?mode=rw&_txlock=immediate&_pragma=busy_timeout(%d)", name, busy.Milliseconds()))
 }
 
 // connectPostgres gives pgx the URL without its password, whose errors may quote what they cannot read.

@@ -123,7 +123,11 @@ func TestConnect(t *testing.T) {
 	pg := testservers.Postgres(t).Database(t).URL()
 	check(pg, "belfry")
 	check(pg+"&application_name=mine", "mine")
-	check("sqlite:"+filepath.Join(t.TempDir(), "a # and ?.db"), "sqlite")
+	file := filepath.Join(t.TempDir(), "a # and ?.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check("sqlite:"+file, "sqlite")
 	t.Setenv("PGPASSWORD", "p")
 	if u, err := Parse(pg); err != nil || strings.Contains(u.Secret(), ":p@") {
 		t.Errorf("the environment's password is in the URL: %v", err)
@@ -139,6 +143,9 @@ func TestSQLiteIsNotMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	if _, err := c.DB().ExecContext(t.Context(), "create table t (a)"); err == nil {
+		t.Error("a table was made in a file that is not there")
+	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("the file was made (%v)", err)
 	}
