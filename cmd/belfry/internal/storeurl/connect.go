@@ -25,6 +25,8 @@ const (
 	busy = 10 * time.Second
 	// conns is how many connections a client keeps, beside those that a store opened on it keeps for itself.
 	conns = 4
+	// storeConns is more than a MySQL store takes from the client's limit. A Postgres store has pools of its own.
+	storeConns = 8
 )
 
 // Client is a database, with the tables of a store in it or without. It is safe for concurrent use.
@@ -50,7 +52,7 @@ func Connect(ctx context.Context, u URL) (*Client, error) {
 	case MySQL:
 		err = c.connectMySQL(ctx)
 	default:
-		return nil, errors.New("no store is named; give --store or set " + Variable + ": " + forms)
+		return nil, errNone
 	}
 	if err != nil {
 		c.Close()
@@ -97,7 +99,7 @@ func (c *Client) connectMySQL(ctx context.Context) error {
 		return err
 	}
 	c.db = sql.OpenDB(connector)
-	c.db.SetMaxOpenConns(conns)
+	c.db.SetMaxOpenConns(conns + storeConns)
 	c.db.SetMaxIdleConns(conns)
 	return c.db.PingContext(ctx)
 }
