@@ -18,6 +18,7 @@ type Store interface {
 	idempotency.History
 	// DropNamespace removes all rows of a namespace; it wraps idempotency.ErrRefused while a session of it is live.
 	DropNamespace(ctx context.Context, namespace string) error
+	// Close closes the store, and leaves the client open.
 	Close() error
 }
 
