@@ -102,7 +102,7 @@ func TestLeavesNothing(t *testing.T) {
 			t.Errorf("two demos have the namespace %s and the table %s", one.namespace, one.book.table)
 		}
 		if _, _, err := one.store.OpenSession(t.Context(), idempotency.Opening{
-			Namespace: one.namespace, Replica: "killed", Boot: "b", Partitions: 8, Lease: time.Second,
+			Namespace: one.namespace, Replica: "killed", Boot: "b", Partitions: 8, Lease: time.Second, Horizon: time.Hour, Retention: 2 * time.Hour,
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestLeavesNothing(t *testing.T) {
 		}
 		// A namespace that is there fixes the number of partitions; one that is gone takes another.
 		if _, _, err := two.store.OpenSession(t.Context(), idempotency.Opening{
-			Namespace: one.namespace, Replica: "new", Boot: "b", Partitions: 16, Lease: time.Second,
+			Namespace: one.namespace, Replica: "new", Boot: "b", Partitions: 16, Lease: time.Second, Horizon: time.Hour, Retention: 2 * time.Hour,
 		}); err != nil {
 			t.Errorf("the namespace is left: %v", err)
 		}
