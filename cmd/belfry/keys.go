@@ -49,7 +49,9 @@ A key is text, a UUID, an integer (its digits are the key) or bytes.` + storeHel
 						fmt.Fprintf(cmd.ErrOrStderr(), "%d rows looked at, %d written\n", n.Rows, n.Written)
 					}
 				})
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %d rows looked at, with %d keys; %d slots written\n", t.Table, n.Rows, n.Keys, n.Written)
+				if err == nil || n.Rows > 0 { // also where it was broken off
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: %d rows looked at, with %d keys; %d slots written\n", t.Table, n.Rows, n.Keys, n.Written)
+				}
 				return err
 			})
 		},

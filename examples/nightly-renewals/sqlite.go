@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -73,7 +74,7 @@ func (d *sqliteDatabase) price(ctx context.Context, id string) (cents int64, err
 
 func (d *sqliteDatabase) enter(ctx context.Context, o jobs.Occurrence, cents int64) error {
 	return sqlite.InTx(ctx, d.s, o, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `insert into ledger values (?, ?, ?)`, o.Key, o.Due.Format("2006-01-02T15:04:05Z"), cents)
+		_, err := tx.ExecContext(ctx, `insert into ledger values (?, ?, ?)`, o.Key, o.Due.Format(time.RFC3339), cents)
 		return err
 	})
 }
