@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -39,7 +40,7 @@ const openWithin = 30 * time.Second
 func openDatabase(ctx context.Context, file string) (database, error) {
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	if url := os.Getenv(databaseURL); url != "" {
+	if url := strings.TrimSpace(os.Getenv(databaseURL)); url != "" { // a file that it came from may end in a line break
 		return openPostgres(ctx, url)
 	}
 	return openSQLite(ctx, file)
