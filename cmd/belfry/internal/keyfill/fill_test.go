@@ -67,6 +67,8 @@ func TestManyRowsOfAKey(t *testing.T) {
 		b.insert("same", 3)
 		b.insert("tame", nil)
 		b.mustFill(Counts{Keys: 2, Rows: bulk + 2, Written: 2})
+		b.insert("same", nil)
+		b.mustFill(Counts{Keys: 2, Rows: bulk + 3, Written: 1})
 	})
 }
 

@@ -87,7 +87,8 @@ func (m *mySQL) columns(ctx context.Context) (map[string]column, error) {
 	return found, rows.Err()
 }
 
-// typed is a key as the column's type: a number sent as text would be compared as a float.
+// typed is a key as the column's type: a number sent as text may be compared as a float. A text is sent in the
+// connection's UTF-8, and the server reads it in the column's own character set and collation, so that its index serves.
 func (m *mySQL) typed(key []byte) (any, error) {
 	switch {
 	case !m.number:
@@ -101,21 +102,12 @@ func (m *mySQL) typed(key []byte) (any, error) {
 func (m *mySQL) where(s span) (string, []any) {
 	list, args := []string{m.key + " is not null"}, []any(nil)
 	if s.after != nil {
-		list, args = append(list, m.key+" > "+m.mark()), append(args, s.after)
+		list, args = append(list, m.key+" > ?"), append(args, s.after)
 	}
 	if s.upTo != nil {
-		list, args = append(list, m.key+" <= "+m.mark()), append(args, s.upTo)
+		list, args = append(list, m.key+" <= ?"), append(args, s.upTo)
 	}
 	return strings.Join(list, " and "), args
-}
-
-// mark is a placeholder for a key. A text is sent as its bytes, and read as UTF-8 before it meets the column, so that
-// the column's own collation and index serve.
-func (m *mySQL) mark() string {
-	if m.number || m.bytes == m.key {
-		return "?"
-	}
-	return "convert(? using utf8mb4)"
 }
 
 func (m *mySQL) last(ctx context.Context, after any, n int) (any, error) {
@@ -164,7 +156,7 @@ func (m *mySQL) write(ctx context.Context, _ span, f []fix) (n int64, err error)
 			args = append(args, []byte(x.key), x.slot)
 			keys = append(keys, x.value)
 		}
-		marks := strings.TrimSuffix(strings.Repeat(m.mark()+",", len(part)), ",")
+		marks := strings.TrimSuffix(strings.Repeat("?,", len(part)), ",")
 		result, err := m.db.ExecContext(ctx, fmt.Sprintf("update %[1]s set %[2]s = case %[3]s %[4]s else %[2]s end where %[5]s in (%[6]s)",
 			m.table, m.slot, m.bytes, strings.Repeat("when ? then ? ", len(part)), m.key, marks), append(args, keys...)...)
 		if err != nil {
