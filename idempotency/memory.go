@@ -94,14 +94,14 @@ func (m *Memory) OpenSession(ctx context.Context, o Opening) (Session, Renewal, 
 		defs: make(map[string]Definition), runs: make(map[*row]struct{}),
 	}
 	sp.sessions = append(sp.sessions, s)
-	return Session{Namespace: o.Namespace, ID: s.id}, Renewal{Now: now, Store: m.id}, nil
+	return Session{Namespace: o.Namespace, ID: s.id}, Renewal{Now: now, Store: m.id, Highest: m.last}, nil
 }
 
 // RenewSession renews a live session; see Sessions.
 func (m *Memory) RenewSession(ctx context.Context, s Session) (r Renewal, err error) {
 	err = m.with(ctx, s, func(c *call) error {
 		c.by.expires = instant(c.now.Add(c.by.Lease))
-		r = Renewal{Now: c.now, Store: m.id}
+		r = Renewal{Now: c.now, Store: m.id, Highest: m.last}
 		return nil
 	})
 	return r, err

@@ -32,6 +32,11 @@ type Session struct {
 type Renewal struct {
 	Now   time.Time // the store's clock
 	Store string    // the store's identity, drawn when it was created
+
+	// Highest is not below any fence of any namespace that a call answered which
+	// had returned before this one began, nor below the Highest of such a call.
+	// One that is tells that the store was put back to an older state.
+	Highest int64
 }
 
 // Definition is a job's schedule as one version of the code has it.

@@ -104,7 +104,7 @@ func (s *Store) OpenSession(ctx context.Context, o idempotency.Opening) (ses ide
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`, id, space, []byte(o.Replica), []byte(o.Boot),
 			int64(o.Lease), int64(o.Horizon), int64(o.Retention), int64(o.Tolerance), micro(t.now.Add(o.Lease)))
 		ses = idempotency.Session{Namespace: o.Namespace, ID: id}
-		r = idempotency.Renewal{Now: t.now, Store: s.id}
+		r = idempotency.Renewal{Now: t.now, Store: s.id, Highest: t.last}
 		return err
 	})
 	if err != nil {
@@ -138,6 +138,9 @@ func (s *Store) RenewSession(ctx context.Context, ses idempotency.Session) (r id
 			return err
 		}
 		r = idempotency.Renewal{Now: t.now, Store: s.id}
+		if _, err := t.get([]any{&r.Highest}, `SELECT last FROM belfry_store`); err != nil {
+			return err
+		}
 		_, err = t.exec(`UPDATE belfry_session SET expires = ? WHERE id = ?`, micro(t.now.Add(c.by.lease)), ses.ID)
 		return err
 	})

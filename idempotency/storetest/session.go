@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ var sessionLaws = []law{
 	})},
 	{"FirstFixesPartitions", firstFixesPartitions},
 	{"OneIdentity", oneIdentity},
+	{"HighestNeverFalls", highestNeverFalls},
 	{"NamespacesAreApart", namespacesAreApart},
 	{"EndedContextDoesNothing", endedContextDoesNothing},
 	{"ReopenKeepsAll", reopenKeepsAll},
@@ -200,6 +202,44 @@ func oneIdentity(b *bundle) {
 		again, err := s.RenewSession(b.Context(), r.session)
 		r.alive("renew", err)
 		want(b.T, "identity", again.Store, first.Store)
+	}
+}
+
+// A replica finds out by it that a store was rolled back: so it covers every fence answered before, of all namespaces,
+// and stays what it is as long as the store does. F37.
+func highestNeverFalls(b *bundle) {
+	r := b.ready("a", "h1")
+	other := b.ready("z", "h1", func(o *idempotency.Opening) { o.Namespace = "other" })
+	last := int64(0)
+	covers := func(what string, x idempotency.Renewal, err error, fence int64) {
+		b.Helper()
+		r.alive(what, err)
+		if x.Highest < last || x.Highest < fence {
+			b.Fatalf("%s: Highest is %d; it was %d, and a fence is %d", what, x.Highest, last, fence)
+		}
+		last = x.Highest
+	}
+	due := b.ago(time.Minute)
+	for _, x := range []*replica{r, other} {
+		x.opens(due)
+	}
+	for i, x := range []*replica{r, other, r, other} {
+		fence := x.wins(x.insert(fmt.Sprint("k", i), due)).Fence
+		renewal, err := r.store.RenewSession(b.Context(), r.session)
+		covers("renewal after a claim", renewal, err, fence)
+	}
+	fence := r.wins(r.insert("last", due)).Fence
+	_, renewal, err := b.second().OpenSession(b.Context(), other.opening)
+	covers("opening after a claim", renewal, err, fence)
+	b.finishes(idempotency.Finished, done(key("last", due), fence))
+	r.finishedAll(due)
+	if b.Reopen != nil {
+		r.store = b.Reopen(b.T)
+	}
+	renewal, err = r.store.RenewSession(b.Context(), r.session)
+	covers("renewal of the store opened anew", renewal, err, fence)
+	if last >= 1<<62 {
+		b.Fatalf("Highest is %d, which cannot have been drawn", last)
 	}
 }
 
