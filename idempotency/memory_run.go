@@ -137,6 +137,8 @@ func (m *Memory) Finish(ctx context.Context, namespace string, f []Finish) ([]Fi
 		case r.State == Running:
 			sp.apply(r, x, now)
 			answers[i] = Finished
+		case r.State == Ended && r.Outcome == Done && x.Outcome != Done:
+			answers[i] = Completed
 		default:
 			answers[i] = Already
 		}

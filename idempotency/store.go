@@ -145,9 +145,12 @@ type Runs interface {
 	Claim(ctx context.Context, s Session, nonce int64, c []Claim) ([]Answer, error)
 
 	// Finish ends runs, or lets them wait, by their fence alone: it needs no live
-	// session. Finished: the row was running with this fence. Already: it has
-	// ended or waits with this fence. Fenced: anything else. Exclusiveness ends
-	// with running.
+	// session. Exclusiveness ends with running. The first rule that applies answers:
+	//
+	//	Finished   the row was running with this fence
+	//	Fenced     there is no row, or its fence is another
+	//	Completed  it has ended Done, and f says otherwise: its handler completed it in a transaction of its own
+	//	Already    it has ended or waits
 	Finish(ctx context.Context, namespace string, f []Finish) ([]FinishAnswer, error)
 
 	// Mine returns the runs that are running under the session.

@@ -199,11 +199,12 @@ type Finish struct {
 // FinishAnswer answers a finish.
 type FinishAnswer int
 
-// The answers of Finish. Already is a success.
+// The answers of Finish. Already and Completed are successes.
 const (
 	Finished FinishAnswer = iota + 1
 	Already
 	Fenced
+	Completed // done, whatever the finish says
 )
 
 // State is a run's.

@@ -248,13 +248,17 @@ WHERE space = ? AND due = ? AND job = ? AND key = ? AND request = ? AND state = 
 	if err != nil || n == 1 {
 		return idempotency.Finished, err
 	}
-	var one int
-	idle, err := t.get([]any{&one}, `SELECT 1 FROM belfry_run WHERE space = ? AND due = ? AND job = ? AND key = ? AND request = ? AND fence = ?`,
+	var ended idempotency.Outcome // 0: it waits
+	idle, err := t.get([]any{&ended}, `SELECT iif(state = 3, outcome, 0) FROM belfry_run
+WHERE space = ? AND due = ? AND job = ? AND key = ? AND request = ? AND fence = ?`,
 		space, due, f.ID.Job, key, request, f.Fence)
-	if idle {
-		return idempotency.Already, err
+	switch {
+	case !idle:
+		return idempotency.Fenced, err
+	case ended == idempotency.Done && f.Outcome != idempotency.Done:
+		return idempotency.Completed, err
 	}
-	return idempotency.Fenced, err
+	return idempotency.Already, err
 }
 
 // Mine returns the session's running runs; see idempotency.Runs.

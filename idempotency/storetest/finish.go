@@ -9,6 +9,7 @@ import (
 var finishLaws = []law{
 	{"OlderFenceIsFenced", olderFenceIsFenced},
 	{"RepeatedIsAlready", finishRepeatedIsAlready},
+	{"DoneIsCompleted", doneIsCompleted},
 	{"WaitingWithMyFenceIsAlready", waitingWithMyFenceIsAlready},
 	{"NeedsNoLiveSession", finishNeedsNoLiveSession},
 	{"WritesTheEnd", finishWritesTheEnd},
@@ -43,13 +44,33 @@ func finishRepeatedIsAlready(b *bundle) {
 	b.finishes(idempotency.Finished, f)
 	before := b.row(x.ID)
 	b.finishes(idempotency.Already, f, f)
-	f.Outcome, f.Attempt, f.Text = idempotency.Failed, 9, "another"
-	b.finishes(idempotency.Already, f, waits(x.ID, x.Fence, b.ago(time.Minute)))
+	f.Attempt, f.Text = 9, "another"
+	b.finishes(idempotency.Already, f)
 	after := b.row(x.ID)
 	want(b.T, "outcome", after.Outcome, idempotency.Done)
 	want(b.T, "attempts", after.Attempt, 1)
 	want(b.T, "text", after.Text, before.Text)
 	wantTime(b, "finished", after.Finished, before.Finished)
+}
+
+// A run that its handler completed in a transaction of its own stays done, and who has heard otherwise learns it. F05.
+func doneIsCompleted(b *bundle) {
+	r := b.ready("a", "h1")
+	runs := r.runs(2, b.ago(2*time.Minute), b.ago(time.Minute))
+	x, other := runs[0], runs[1]
+	b.finishes(idempotency.Finished, done(x.ID, x.Fence))
+	failed := done(x.ID, x.Fence)
+	failed.Outcome, failed.Attempt, failed.Text = idempotency.Failed, 9, "another"
+	b.finishes(idempotency.Completed, failed, waits(x.ID, x.Fence, b.ago(time.Minute)))
+	b.finishes(idempotency.Fenced, waits(x.ID, x.Fence+100, b.ago(time.Minute)))
+	row := b.row(x.ID)
+	want(b.T, "outcome", row.Outcome, idempotency.Done)
+	want(b.T, "attempts", row.Attempt, 1)
+
+	fence := r.wins(r.takeUp(other.ID, 0)).Fence
+	failed.ID, failed.Fence = other.ID, fence
+	b.finishes(idempotency.Finished, failed)
+	b.finishes(idempotency.Already, failed, done(other.ID, fence), waits(other.ID, fence, b.ago(time.Minute)))
 }
 
 // R5: a late done of a run that was released does not end it.

@@ -258,9 +258,12 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 	}
 	c.finishes.add(f, func(a idempotency.FinishAnswer) {
 		h.answered = true
-		if a == idempotency.Fenced {
+		switch {
+		case a == idempotency.Fenced:
 			c.emit(Refused{Occurrence: h.occ, Cause: "fenced"})
-		} else {
+		case a == idempotency.Completed:
+			c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, nil)
+		default:
 			c.observe(h, f, err)
 			if f.Reason == reasonReleased {
 				c.givenBack(h.occ.Key)

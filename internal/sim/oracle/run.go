@@ -151,7 +151,10 @@ func (o *Oracle) Finished(f Finish) {
 	r := o.rows[f.ID]
 	holds := r != nil && r.State == Running && r.Fence == f.Fence
 	switch f.Answer {
-	case Already:
+	case Already, Completed:
+		if f.Answer == Completed && (r == nil || r.State != Ended || r.Outcome != Done || f.Outcome == Done) {
+			o.fail("I4", "%v: a finish of fence %d is answered as completed otherwise, it is not", f.ID, f.Fence)
+		}
 		if r == nil || r.State == Running || r.Fence != f.Fence {
 			o.fail("I4", "%v: a finish of fence %d is answered as already done, it is not", f.ID, f.Fence)
 		}

@@ -122,6 +122,7 @@ const (
 	Finished Answer = iota + 1
 	Already
 	Fenced
+	Completed
 )
 
 // Violation is a law that was broken.
