@@ -58,13 +58,6 @@ func TestMemoryOnHostClock(t *testing.T) {
 	})
 }
 
-func TestMemoryStress(t *testing.T) {
-	t.Parallel()
-	storetest.Stress(t, func(*testing.T) storetest.Harness {
-		return storetest.Harness{Store: idempotency.NewMemory(nil)}
-	})
-}
-
 // F55: the store's clock steps back. A session that was marked dead, and whose
 // run was taken up, stays dead, and its fence is worth nothing.
 func TestMemoryClockStepsBack(t *testing.T) {

@@ -99,8 +99,3 @@ func TestStoreOnHostClock(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, time.Now, nil) })
 }
-
-func TestStress(t *testing.T) {
-	t.Parallel()
-	storetest.Stress(t, func(t *testing.T) storetest.Harness { return harness(t, time.Now, nil) })
-}
