@@ -20,7 +20,7 @@ const (
 // T13: what clients that claim, take up, finish, renew and crash at once are answered is what a register for each
 // occurrence would have answered, one question after the other.
 func TestLinearizable(t *testing.T) {
-	each(t, func(t *testing.T, s *site) {
+	each(t, anyStore, func(t *testing.T, s *site) {
 		sum, err := live(t, seed(t), *ops, patient, s.open(t), s.open(t))
 		if err != nil {
 			t.Fatal(err)
