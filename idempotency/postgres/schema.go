@@ -1,0 +1,174 @@
+package postgres
+
+// version is the schema's. It stands in belfry_store.
+const version = 1
+
+// schema makes the tables in an empty database, one statement each. Of every name the prefix belfry_ is replaced by
+// Options.Prefix.
+//
+// Due instants are whole seconds, durations are microseconds, and NULL is none. What may be any bytes is bytea; names,
+// which the contract bounds, are text in the order of their bytes.
+//
+// A run's key is led by the due, so that the runs of a night lie side by side whatever the order of their keys (a key
+// led by the job made claims eight times slower at 10 million rows), and so that retention is a stretch of it.
+//
+// Rows that many calls at once look at are locked, in this order: space, session, entry, due, run, running. Claims,
+// decisions and passes lock what they rely on FOR KEY SHARE, which a renewal does not wait for; who ends something locks
+// it FOR UPDATE first: a mark, a close and a Declare the session, a decision the entry, a close the due, whoever drops or
+// changes a namespace the space.
+var schema = []string{
+	// All numbers are drawn from it: sessions, fences, ranges, first-seen counts. A cached block for each connection would
+	// break the order of fences.
+	`CREATE SEQUENCE belfry_number CACHE 1`,
+
+	`CREATE TABLE belfry_store (
+  one smallint PRIMARY KEY CHECK (one = 1),
+  version integer NOT NULL,
+  id text NOT NULL
+)`,
+
+	// A space is a namespace.
+	`CREATE TABLE belfry_space (
+  id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name text COLLATE "C" NOT NULL UNIQUE,
+  partitions integer NOT NULL
+)`,
+
+	// declared is the nonce of the Declare that the definitions are of; changes counts how often they changed.
+	`CREATE TABLE belfry_session (
+  id bigint PRIMARY KEY,
+  expires timestamptz NOT NULL,
+  marked timestamptz,
+  declared bigint NOT NULL DEFAULT 0,
+  changes bigint NOT NULL DEFAULT 0,
+  lease bigint NOT NULL,
+  horizon bigint NOT NULL,
+  retention bigint NOT NULL,
+  tolerance bigint NOT NULL,
+  space integer NOT NULL,
+  replica bytea NOT NULL,
+  boot bytea NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)`,
+	// Without expires, which each renewal changes.
+	`CREATE INDEX belfry_session_unmarked ON belfry_session (space) WHERE marked IS NULL`,
+
+	`CREATE TABLE belfry_definition (
+  session bigint NOT NULL,
+  revision bigint NOT NULL,
+  job text COLLATE "C" NOT NULL,
+  schedule bytea NOT NULL,
+  hash bytea NOT NULL,
+  PRIMARY KEY (session, job)
+)`,
+
+	`CREATE TABLE belfry_seen (
+  first bigint NOT NULL,
+  space integer NOT NULL,
+  job text COLLATE "C" NOT NULL,
+  hash bytea NOT NULL,
+  PRIMARY KEY (space, job, hash)
+)`,
+
+	`CREATE TABLE belfry_entry (
+  opened timestamptz NOT NULL,
+  next timestamptz,
+  paused_from timestamptz,
+  paused_until timestamptz,
+  revision bigint NOT NULL,
+  space integer NOT NULL,
+  job text COLLATE "C" NOT NULL,
+  key bytea NOT NULL,
+  schedule bytea NOT NULL,
+  hash bytea NOT NULL,
+  PRIMARY KEY (space, job, key)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 500)`,
+
+	// The nonce under which a session last won a decision of an entry.
+	`CREATE TABLE belfry_decision (
+  session bigint NOT NULL,
+  nonce bigint NOT NULL,
+  job text COLLATE "C" NOT NULL,
+  key bytea NOT NULL,
+  PRIMARY KEY (session, job, key)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 500)`,
+
+	// A due of a job with keys; catch_up: as its decision said; closed is when it was.
+	`CREATE TABLE belfry_due (
+  due timestamptz NOT NULL,
+  opened timestamptz NOT NULL,
+  closed timestamptz,
+  space integer NOT NULL,
+  catch_up boolean NOT NULL,
+  job text COLLATE "C" NOT NULL,
+  PRIMARY KEY (space, due, job)
+)`,
+	`CREATE INDEX belfry_due_open ON belfry_due (space, job, due) WHERE closed IS NULL`,
+
+	`CREATE TABLE belfry_pass (
+  due timestamptz NOT NULL,
+  session bigint NOT NULL,
+  keys bigint NOT NULL,
+  moved timestamptz NOT NULL,
+  space integer NOT NULL,
+  job text COLLATE "C" NOT NULL,
+  mine bytea NOT NULL,
+  finished bytea NOT NULL,
+  PRIMARY KEY (space, due, job, session)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)`,
+
+	`CREATE TABLE belfry_range (
+  low timestamptz NOT NULL,
+  high timestamptz NOT NULL,
+  id bigint NOT NULL,
+  count bigint NOT NULL,
+  space integer NOT NULL,
+  outcome smallint NOT NULL,
+  job text COLLATE "C" NOT NULL,
+  reason bytea NOT NULL,
+  PRIMARY KEY (space, low, high, job, id)
+)`,
+
+	// state: 1 waiting, 2 running, 3 ended. session and nonce are of the last claim, or of who wrote a run that nobody
+	// claimed yet; replica is the name of that session's. wake is set only where the run waits.
+	//
+	// Half of each page stays free for the new version that the end of a run makes of its row: so long as nothing that an
+	// index has changes, it needs no new index entry. That is why there is no index on state.
+	`CREATE TABLE belfry_run (
+  due timestamptz NOT NULL,
+  fence bigint NOT NULL,
+  session bigint NOT NULL,
+  nonce bigint NOT NULL,
+  wake timestamptz,
+  started timestamptz,
+  finished timestamptz,
+  space integer NOT NULL,
+  attempt integer NOT NULL DEFAULT 0,
+  crashes integer NOT NULL DEFAULT 0,
+  state smallint NOT NULL,
+  outcome smallint NOT NULL DEFAULT 0,
+  exclusive boolean NOT NULL,
+  job text COLLATE "C" NOT NULL,
+  key bytea NOT NULL,
+  request bytea NOT NULL,
+  replica bytea NOT NULL,
+  reason bytea,
+  text bytea,
+  payload bytea,
+  PRIMARY KEY (space, due, job, key, request)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05)`,
+	`CREATE INDEX belfry_run_waiting ON belfry_run (space, due, job, key, request, wake) WHERE wake IS NOT NULL`,
+
+	// One small row for each run that is running: so the sweep finds those of sessions that are not live, and so a run
+	// holds its key. slot is empty where the run is exclusive, else due and request: the primary key lets one exclusive
+	// run of a key run at a time, and any number of others. All of its rows are deleted soon.
+	`CREATE TABLE belfry_running (
+  due timestamptz NOT NULL,
+  session bigint NOT NULL,
+  space integer NOT NULL,
+  job text COLLATE "C" NOT NULL,
+  key bytea NOT NULL,
+  slot bytea NOT NULL,
+  request bytea NOT NULL,
+  PRIMARY KEY (space, job, key, slot)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0)`,
+}
