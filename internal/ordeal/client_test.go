@@ -61,9 +61,9 @@ type client struct {
 	old      []idempotency.Finish // of sessions that are gone
 }
 
-// run asks until the history has that many questions.
+// run asks until the history has that many questions, and all trouble is over.
 func (c *client) run(ctx context.Context, until int) {
-	for ctx.Err() == nil && c.h.len() < until {
+	for ctx.Err() == nil && (c.h.len() < until || !c.h.calm.Load()) {
 		if c.session == nil {
 			c.open(ctx)
 			continue

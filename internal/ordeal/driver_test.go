@@ -4,110 +4,145 @@ import (
 	"context"
 	"database/sql"
 	"path/filepath"
+	"strings"
 	"testing"
 
-	mysqlclient "github.com/go-sql-driver/mysql"
-
 	"github.com/belfry-go/belfry/idempotency"
-	"github.com/belfry-go/belfry/idempotency/mysql"
 	"github.com/belfry-go/belfry/idempotency/sqlite"
 	"github.com/belfry-go/belfry/idempotency/storetest"
+	"github.com/belfry-go/belfry/internal/faultproxy"
 	"github.com/belfry-go/belfry/internal/testservers"
 )
 
 // driver is one kind of store.
 type driver struct {
-	name string
-
-	// make makes an empty place for a store.
-	make func(t *testing.T) *site
-
-	// Of drivers for servers: one that other tests use too, and one of this test alone.
-	shared  func(testing.TB) *testservers.Server
-	private func(testing.TB, testservers.Options) testservers.Private
+	name    string
+	local   func(t *testing.T) *site // makes an empty place for a store of this process; nil: it is on a server
 	dialect *dialect
 }
 
 var drivers = []driver{
-	{name: "memory", make: func(*testing.T) *site {
+	{name: "memory", local: func(*testing.T) *site {
 		s := idempotency.NewMemory(nil)
-		return &site{open: func(*testing.T) storetest.Store { return s }}
+		return &site{open: func(*testing.T) *handle { return &handle{Store: s} }}
 	}},
-	{name: "sqlite", make: func(t *testing.T) *site {
+	{name: "sqlite", local: func(t *testing.T) *site {
 		path := filepath.Join(t.TempDir(), "belfry.db")
-		return &site{open: func(t *testing.T) storetest.Store {
+		return &site{open: func(t *testing.T) *handle {
 			s, err := sqlite.Open(t.Context(), path, nil)
-			return closed(t, s, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			closes(t, s)
+			return &handle{Store: s}
 		}}
 	}},
-	{name: "mysql", shared: testservers.MariaDB, private: testservers.StartMariaDB, dialect: &dialect{
-		client: "mysql",
-		open: func(t *testing.T, d testservers.Database) storetest.Store {
-			s, err := mysql.Open(t.Context(), mysqlPool(t, d), nil)
-			return closed(t, s, err)
-		},
-	}},
+	{name: "postgres", dialect: &postgresDialect},
+	{name: "mysql", dialect: &mysqlDialect},
 }
 
-// closed is a store that is closed with its test.
-func closed[S interface {
-	storetest.Store
-	Close() error
-}](t *testing.T, s S, err error) storetest.Store {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+// closes closes a store with its test.
+func closes(t *testing.T, s interface{ Close() error }) {
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return s
 }
 
-func mysqlPool(t *testing.T, d testservers.Database) *sql.DB {
-	t.Helper()
-	c, err := mysqlclient.ParseDSN(d.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Logger = &mysqlclient.NopLogger{} // it would tell of each connection that a test breaks
-	connector, err := mysqlclient.NewConnector(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := sql.OpenDB(connector)
-	t.Cleanup(func() { _ = db.Close() }) // its connections may be broken
-	return db
+// handle is an opened store.
+type handle struct {
+	storetest.Store
+
+	// take takes one connection of the pool that the store was opened with, until the end of the test. For stores on servers.
+	take func(ctx context.Context) error
 }
 
-// dialect is what tests need to know of a kind of server.
+// dialect is what tests need to know of one kind of server.
 type dialect struct {
-	client string // what database/sql calls its client
-	open   func(t *testing.T, d testservers.Database) storetest.Store
+	client  string // what database/sql calls its client
+	shared  func(testing.TB) *testservers.Server
+	private func(testing.TB, testservers.Options) testservers.Private
+	admin   string // whom a Database's DSN names
+
+	// open opens a store with a pool of the caller's, which has so many connections at most.
+	open func(t *testing.T, dsn string, conns int) *handle
+
+	// Statements about a database and a user who may do in it what a store needs. The user is named as the database is.
+	user           []string
+	forbid, permit []string // to write
+	limit          string   // of the user's connections, to six
+	connections    string   // how many there are
+	tables         string   // how many there are
+
+	// loseCommits has the proxy commit, and lose the reply; off: no longer. lost counts.
+	loseCommits func(p *faultproxy.Proxy, on bool, end faultproxy.End)
+	lost        func(c faultproxy.Counts) int
 }
 
 // site is where one store's data is, empty at first.
 type site struct {
-	open func(t *testing.T) storetest.Store // another handle on it, closed with the test
+	open func(t *testing.T) *handle // another handle on it, closed with the test
 
 	// Where it is on a server:
-	server  testservers.Private // its Server is nil where others use it too
-	db      testservers.Database
-	dialect *dialect
+	*dialect
+	server testservers.Private // its Server is nil where others use it too
+	db     testservers.Database
+	proxy  *faultproxy.Proxy // through which handles are opened from now on; nil: directly
 }
 
-// exec runs a statement as the server's administrator, not through the proxy.
-func (s *site) exec(t *testing.T, statement string) {
+// through puts a proxy between the server and the handles that are opened from now on.
+func (s *site) through(t *testing.T) *faultproxy.Proxy {
 	t.Helper()
-	db, err := sql.Open(s.dialect.client, s.db.DSN())
+	p, err := faultproxy.Listen(s.db.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closes(t, p)
+	s.proxy = p
+	return p
+}
+
+// dsn is how the user reaches the site.
+func (s *site) dsn(user string) string {
+	at := s.db
+	if s.proxy != nil {
+		at = at.At(s.proxy.Addr())
+	}
+	return strings.Replace(at.DSN(), s.admin+"@", user+"@", 1)
+}
+
+// exec runs statements as the server's administrator, not through the proxy. %s in them is the database.
+func (s *site) exec(t *testing.T, statements ...string) {
+	t.Helper()
+	s.admins(t, func(db *sql.DB) error {
+		for _, text := range statements {
+			if _, err := db.ExecContext(t.Context(), strings.ReplaceAll(text, "%s", s.db.Name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ask asks the administrator's question, which has one number as its answer.
+func (s *site) ask(t *testing.T, query string) (answer int) {
+	t.Helper()
+	s.admins(t, func(db *sql.DB) error {
+		return db.QueryRowContext(t.Context(), strings.ReplaceAll(query, "%s", s.db.Name)).Scan(&answer)
+	})
+	return answer
+}
+
+func (s *site) admins(t *testing.T, do func(*sql.DB) error) {
+	t.Helper()
+	db, err := sql.Open(s.client, s.db.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.ExecContext(context.WithoutCancel(t.Context()), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
+	if err := do(db); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -115,37 +150,36 @@ func (s *site) exec(t *testing.T, statement string) {
 type need int
 
 const (
-	anyStore     need = iota
-	onServer          // one that is a process of its own
-	onServerOfIt      // and nobody else's
+	anyStore    need = iota
+	onServer         // one that is a process of its own
+	onOwnServer      // and that no other test uses
 )
 
 // each runs a test on every driver that has what it needs.
 func each(t *testing.T, n need, test func(t *testing.T, s *site)) {
 	t.Parallel()
 	for _, d := range drivers {
-		if n > anyStore && d.dialect == nil {
+		if n > anyStore && d.local != nil {
 			continue
 		}
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			if d.dialect == nil {
-				test(t, d.make(t))
+			if d.local != nil {
+				test(t, d.local(t))
 				return
 			}
-			test(t, d.site(t, n))
+			s := &site{dialect: d.dialect}
+			if n == onOwnServer {
+				s.server = d.dialect.private(t, testservers.Options{})
+				s.db = s.server.Database(t)
+			} else {
+				s.db = d.dialect.shared(t).Database(t)
+			}
+			s.open = func(t *testing.T) *handle { return s.dialect.open(t, s.dsn(s.admin), plenty) }
+			test(t, s)
 		})
 	}
 }
 
-func (d driver) site(t *testing.T, n need) *site {
-	s := &site{dialect: d.dialect}
-	if n == onServerOfIt {
-		s.server = d.private(t, testservers.Options{})
-		s.db = s.server.Database(t)
-	} else {
-		s.db = d.shared(t).Database(t)
-	}
-	s.open = func(t *testing.T) storetest.Store { return d.dialect.open(t, s.db) }
-	return s
-}
+// plenty is a size of a caller's pool that stops nobody.
+const plenty = 20

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -32,8 +33,9 @@ func (a asked) String() string {
 // history is all that the clients asked and were answered.
 type history struct {
 	began time.Time
-	beat  int           // questions between two ticks; 0: none
+	beat  int           // questions between two ticks
 	tick  chan struct{} // has a token after each beat, has room for one
+	calm  atomic.Bool   // all trouble is over
 
 	mu      sync.Mutex
 	all     []asked
@@ -79,7 +81,7 @@ func (h *history) add(all ...asked) {
 			a.answer = math.MaxInt64
 		}
 		h.all = append(h.all, a)
-		if h.beat > 0 && len(h.all)%h.beat == 0 {
+		if len(h.all)%h.beat == 0 {
 			select {
 			case h.tick <- struct{}{}:
 			default:
@@ -117,6 +119,11 @@ func (a asked) operation() porcupine.Operation {
 // tally counts what a history consists of.
 type tally struct {
 	keys, longest, lost, won, takenUp, fenced int
+}
+
+func (s tally) String() string {
+	return fmt.Sprintf("%d keys, at most %d questions about one; %d without an answer; %d claims won, %d of them take-ups; %d finishes refused",
+		s.keys, s.longest, s.lost, s.won, s.takenUp, s.fenced)
 }
 
 // judge checks that every occurrence's history is that of a register, and that no fence was given twice.

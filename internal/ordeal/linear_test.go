@@ -21,26 +21,51 @@ const (
 // occurrence would have answered, one question after the other.
 func TestLinearizable(t *testing.T) {
 	each(t, anyStore, func(t *testing.T, s *site) {
-		sum, err := live(t, seed(t), *ops, patient, s.open(t), s.open(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%d questions on %d keys, at most %d on one: %+v", *ops, sum.keys, sum.longest, sum)
+		life{seed: seed(t), until: *ops, deadline: patient}.live(t, s.open(t), s.open(t))
 	})
 }
 
-// live lets clients work on the stores, by turns, and judges what they saw.
-func live(t *testing.T, seed uint64, until int, deadline time.Duration, stores ...storetest.Store) (tally, error) {
-	h := newHistory(0)
+// life is how clients work on stores for a while.
+type life struct {
+	seed     uint64
+	until    int           // questions
+	deadline time.Duration // of a call
+
+	// trouble is called so many times, evenly among the questions.
+	trouble func(n int)
+	times   int
+}
+
+// live lets clients work on the stores, by turns, and fails the test if what they saw breaks the contract.
+func (l life) live(t *testing.T, stores ...storetest.Store) {
+	t.Helper()
+	sum, err := l.run(t, stores...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d questions, %v", l.until, sum)
+	if sum.won < l.until/100 || sum.takenUp == 0 || sum.fenced == 0 {
+		t.Errorf("hardly anything happened, and nothing was shown: %v", sum)
+	}
+}
+
+func (l life) run(t *testing.T, stores ...storetest.Store) (tally, error) {
+	t.Helper()
+	h := newHistory(l.until / (l.times + 1))
 	due := openDue(t, stores[0])
 	var wg sync.WaitGroup
 	for i := range clients {
 		c := &client{
-			store: stores[i%len(stores)], h: h, name: i, rng: rand.New(rand.NewPCG(seed, uint64(i))),
-			due: due, brief: 50 * time.Millisecond, deadline: deadline,
+			store: stores[i%len(stores)], h: h, name: i, rng: rand.New(rand.NewPCG(l.seed, uint64(i))),
+			due: due, brief: 50 * time.Millisecond, deadline: l.deadline,
 		}
-		wg.Go(func() { c.run(t.Context(), until) })
+		wg.Go(func() { c.run(t.Context(), l.until) })
 	}
+	for n := range l.times {
+		<-h.tick
+		l.trouble(n)
+	}
+	h.calm.Store(true)
 	wg.Wait()
 	return h.judge()
 }
@@ -81,7 +106,7 @@ func TestBrokenStoreIsCaught(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for range 20 {
-				_, err := live(t, rand.Uint64(), 2000, patient, breaks(idempotency.NewMemory(nil)))
+				_, err := life{seed: rand.Uint64(), until: 2000, deadline: patient}.run(t, breaks(idempotency.NewMemory(nil)))
 				if err != nil {
 					t.Log(firstLine(err))
 					return

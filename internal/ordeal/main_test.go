@@ -11,8 +11,10 @@ import (
 )
 
 var (
-	ops    = flag.Int("ordeal.ops", 2000, "questions in each history that is judged")
-	seedIn = flag.Uint64("ordeal.seed", 0, "seed of all that is random; 0 draws one")
+	ops     = flag.Int("ordeal.ops", 2000, "questions in each history that is judged")
+	kills   = flag.Int("ordeal.kills", 3, "how often the server of a test is ended")
+	commits = flag.Int("ordeal.commits", 30, "how many commits lose their reply, of claims and of finishes each")
+	seedIn  = flag.Uint64("ordeal.seed", 0, "seed of all that is random; 0 draws one")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testservers.Main(m)) }
