@@ -17,7 +17,7 @@ const (
 	// The server closes a connection of ours that is silent for silence: a client that was stopped in the middle of a
 	// transaction then holds no locks any more. A connection that was idle for nearly as long is not used again.
 	silence = 5 * time.Second
-	stale   = silence - time.Second
+	idleFor = silence - time.Second
 
 	// lockWait is how long the server lets a statement wait for a row lock, in seconds. The caller's context is watched
 	// by the client alone: a statement that it gave up waits on in the server.
@@ -116,7 +116,7 @@ func (p *pool) take() *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	for len(p.idle) > 0 && time.Since(p.idle[0].used) > stale {
+	for len(p.idle) > 0 && time.Since(p.idle[0].used) > idleFor {
 		p.idle[0].discard()
 		p.idle = p.idle[1:]
 	}

@@ -3,10 +3,15 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"strconv"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/belfry-go/belfry/idempotency/storetest"
 	"github.com/belfry-go/belfry/internal/testservers"
 )
 
@@ -42,11 +47,60 @@ func openOn(t testing.TB, db *sql.DB, o *Options) *Store {
 	return s
 }
 
-func TestOpen(t *testing.T) {
-	t.Parallel()
-	db := client(t, testservers.MariaDB(t).Database(t), "")
-	first, second := openOn(t, db, nil), openOn(t, db, nil)
-	if first.id == "" || first.id != second.id {
-		t.Errorf("identities %q and %q; want the same", first.id, second.id)
+// clock is a store's clock that a test moves.
+type clock struct{ micros atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.micros.Store(time.Date(2026, 10, 1, 4, 0, 0, 123456789, time.UTC).UnixMicro())
+	return c
+}
+
+func (c *clock) sql() string { return strconv.FormatInt(c.micros.Load(), 10) }
+
+func (c *clock) Advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
+
+// harness is a store under a prefix of its own in the database, all of whose handles share a clock; each has a pool of
+// its own.
+func harness(t *testing.T, d testservers.Database, prefix string, now func() string, advance func(time.Duration)) storetest.Harness {
+	var handles []*Store
+	another := func(t *testing.T) storetest.Store {
+		s := openOn(t, client(t, d, ""), &Options{Prefix: prefix})
+		s.clock = now
+		handles = append(handles, s)
+		return s
 	}
+	return storetest.Harness{
+		Store:   another(t),
+		Second:  another,
+		Advance: advance,
+		Reopen: func(t *testing.T) storetest.Store {
+			for _, s := range handles {
+				if err := s.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			}
+			return another(t)
+		},
+	}
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	d := testservers.MariaDB(t).Database(t)
+	var n atomic.Int64
+	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		c := newClock()
+		return harness(t, d, fmt.Sprintf("p%d_", n.Add(1)), c.sql, c.Advance)
+	})
+}
+
+// With the server's clock, as a user has it.
+func TestStoreOnServerClock(t *testing.T) {
+	t.Parallel()
+	d := testservers.MariaDB(t).Database(t)
+	var n atomic.Int64
+	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		return harness(t, d, fmt.Sprintf("p%d_", n.Add(1)), serverClock, nil)
+	})
 }

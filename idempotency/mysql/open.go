@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+
+	"github.com/belfry-go/belfry/idempotency"
 )
 
 // Options are the ways to open a store. Nil means all of their zero values.
@@ -35,6 +37,11 @@ type Store struct {
 	calls    *pool
 	renewals *pool // so that a renewal never waits for other calls
 }
+
+var (
+	_ idempotency.Store   = (*Store)(nil)
+	_ idempotency.History = (*Store)(nil)
+)
 
 var prefixes = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,30}$`)
 

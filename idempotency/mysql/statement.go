@@ -3,6 +3,7 @@ package mysql
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -59,10 +60,25 @@ func render(prefix, query string, args []any) string {
 	return string(b)
 }
 
+// size is about how long a statement gets, and not less.
+func size(query string, args []any) int {
+	n := len(query) + 32*len(args)
+	for _, v := range args {
+		switch v := v.(type) {
+		case string:
+			n += 2 * len(v)
+		case []byte:
+			n += 2 * len(v)
+		}
+	}
+	return n
+}
+
 // rows are the rows of one statement: parts of its text that may have to be sent in more than one packet.
 type rows struct {
 	text []byte
 	ends []int
+	or   bool // they are conditions, of which one is to hold; else they form a list
 }
 
 // add adds a row of values.
@@ -78,20 +94,94 @@ func (r *rows) add(values ...any) {
 	r.ends = append(r.ends, len(r.text))
 }
 
-// packets yields the rows, separated by commas, in parts of at most so many bytes. A row that is longer is a part of
+// value adds a bare value, for a list.
+func (r *rows) value(v any) {
+	r.text = appendValue(r.text, v)
+	r.ends = append(r.ends, len(r.text))
+}
+
+// whole are all rows at once.
+func (r *rows) whole() (all sqlText) {
+	_ = r.packets(math.MaxInt, func(part sqlText) error { // whose yield answers no error
+		all = part
+		return nil
+	})
+	return all
+}
+
+// termBytes is how long a condition over many keys may get before another begins.
+const termBytes = 16 << 10
+
+// point names a row by a key and the condition that it shares with others; fence is 0, or what the row is to have.
+type point struct {
+	rest  string
+	key   string
+	fence int64
+}
+
+// points are conditions for n rows, one for neighbours that share the rest. Each point is one look-up in an index that
+// has all the columns, whatever a planner thinks of it.
+func points(n int, at func(i int) point) *rows {
+	r := &rows{or: true}
+	var fences []byte // with the keys that they belong to
+	open, start := "", 0
+	end := func() {
+		r.text = append(r.text, ')')
+		if len(fences) > 0 {
+			r.text = append(append(append(r.text, " AND (run_key, fence) IN ("...), fences...), ')')
+			fences = fences[:0]
+		}
+		r.text = append(r.text, ')')
+		r.ends = append(r.ends, len(r.text))
+	}
+	for i := range n {
+		p := at(i)
+		if i == 0 || p.rest != open || len(r.text)-start > termBytes {
+			if i > 0 {
+				end()
+			}
+			open, start = p.rest, len(r.text)
+			r.text = append(append(append(r.text, '('), open...), " AND run_key IN ("...)
+		} else {
+			r.text = append(r.text, ',')
+		}
+		r.text = appendValue(r.text, p.key)
+		if p.fence != 0 {
+			fences = appendFence(fences, p)
+		}
+	}
+	if n > 0 {
+		end()
+	}
+	return r
+}
+
+func appendFence(b []byte, p point) []byte {
+	if len(b) > 0 {
+		b = append(b, ',')
+	}
+	b = append(appendValue(append(b, '('), p.key), ',')
+	return append(appendValue(b, p.fence), ')')
+}
+
+// packets yields the rows in parts of at most so many bytes. A row that is longer is a part of
 // its own.
 func (r *rows) packets(most int, yield func(sqlText) error) error {
+	between := ","
+	if r.or {
+		between = " OR "
+	}
 	var part []byte
 	start := 0
 	for _, end := range r.ends {
-		if len(part) > 0 && len(part)+end-start+1 > most {
+		if len(part) > 0 && len(part)+len(between)+end-start > most {
 			if err := yield(sqlText(part)); err != nil {
 				return err
 			}
 			part = part[:0]
 		}
 		if len(part) > 0 {
-			part = append(part, ',')
+			part = append(part, between...)
 		}
 		part = append(part, r.text[start:end]...)
 		start = end

@@ -60,7 +60,7 @@ func (t *tx) exec(query string, args ...any) (int64, error) {
 
 // execRows is exec of a statement whose last mark stands for rows, in as many statements as it needs.
 func (t *tx) execRows(r *rows, query string, args ...any) (affected int64, err error) {
-	err = r.packets(t.packet-len(query), func(part sqlText) error {
+	err = r.packets(t.packet-size(query, args), func(part sqlText) error {
 		n, err := t.exec(query, append(args[:len(args):len(args)], part)...)
 		affected += n
 		return err
@@ -89,6 +89,13 @@ func (t *tx) query(scan func(*sql.Rows) error, query string, args ...any) error 
 		return t.failed(err)
 	}
 	return nil
+}
+
+// queryRows is query of a statement whose last mark stands for rows, in as many statements as it needs.
+func (t *tx) queryRows(scan func(*sql.Rows) error, r *rows, query string, args ...any) error {
+	return r.packets(t.packet-size(query, args), func(part sqlText) error {
+		return t.query(scan, query, append(args[:len(args):len(args)], part)...)
+	})
 }
 
 // get scans the first row into to and reports whether there is one.
