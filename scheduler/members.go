@@ -2,9 +2,9 @@ package scheduler
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/belfry-go/belfry/internal/core"
@@ -104,21 +104,29 @@ func (r *runner) announceOne(a core.Announce) (next core.Announce, more bool) {
 }
 
 // storeFact is the name under which the members learn which store a replica works with, so that they can tell one
-// that was given another one than the rest. maxFact bounds its value: all facts of a member have
-// to fit into 152 bytes.
+// that was given another one than the rest; fenceFact that of the highest fence that it has seen there.
 const (
 	storeFact = "store"
-	maxFact   = 64
+	fenceFact = "fence"
 )
 
 func facts(a core.Announce) map[string]string {
-	switch id := a.Store; {
-	case id == "":
+	if a.Store == "" {
 		return nil
-	case len(id) > maxFact:
-		return map[string]string{storeFact: fmt.Sprintf("%x", sha256.Sum256([]byte(id)))}
-	default:
-		return map[string]string{storeFact: id}
+	}
+	return map[string]string{storeFact: a.Store, fenceFact: strconv.FormatInt(a.Fence, 10)}
+}
+
+// hearFences tells the core what fences the members have seen of which store.
+func (r *runner) hearFences() {
+	seen := map[string]int64{}
+	for _, f := range r.cfg.Members.Facts() {
+		if n, err := strconv.ParseInt(f[fenceFact], 10, 64); err == nil && f[storeFact] != "" {
+			seen[f[storeFact]] = max(seen[f[storeFact]], n)
+		}
+	}
+	if len(seen) > 0 {
+		r.mail.post(core.Heard{Fences: seen})
 	}
 }
 

@@ -5,10 +5,13 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"math"
 
 	"github.com/belfry-go/belfry/idempotency/internal/keyset"
 	"github.com/belfry-go/belfry/jobs"
 )
+
+var errNumbers = errors.New(`the keys are numbers; cast them to text: "where cast(id as text) > ?2 order by cast(id as text)"`)
 
 // Keys is the KeySource of a table that has each key's slot stored beside it, as
 // ring.Slot tells it. The query is asked for one page after another:
@@ -52,7 +55,16 @@ func Keys(db *sql.DB, query string) jobs.KeySource {
 				return nil, err
 			}
 			return func(ctx context.Context, after string, limit int) (keys []*string, err error) {
-				return keyset.Query(ctx, db, query, string(wanted), after, limit)
+				keys, err = keyset.Query(ctx, db, query, string(wanted), after, limit)
+				if err != nil || len(keys) > 0 || after != "" {
+					return keys, err
+				}
+				// No number is greater than a text, so that a column of numbers seems to be empty.
+				keys, err = keyset.Query(ctx, db, query, string(wanted), math.MinInt64, limit)
+				if err == nil && len(keys) > 0 {
+					err = errNumbers
+				}
+				return nil, err
 			}, nil
 		},
 	}

@@ -21,7 +21,7 @@ var mayImport = []direction{
 	{"idempotency", nil},
 	{"membership", nil},
 	{"internal/core", []string{"jobs", "ring", "idempotency"}},
-	{"internal/completion", []string{"jobs"}},
+	{"internal/completion", []string{"jobs", "idempotency"}},
 	{"scheduler", []string{"jobs", "ring", "idempotency", "internal/completion", "internal/core"}},
 	{"idempotency/...", []string{"jobs", "ring", "idempotency", "idempotency/internal/...", "internal/completion"}},
 	{"membership/...", []string{"membership"}},

@@ -1,7 +1,8 @@
 // Package keyset reads the keys of a job page by page, with a query over a table of the application.
 //
 // Nothing of what a query may get wrong loses a key in silence. Keys that do not ascend by their bytes, a key that comes
-// twice, one whose stored slot is not its own, a page that does not begin where the last one ended: each is an error that says how to mend it.
+// twice, a page that does not begin where the last one ended: each ends the stream with an error that says how to mend
+// it. One row that is wrong, such as a key beside the slot of another, keeps no other key from running: the stream goes on, and ends with an error.
 package keyset
 
 import (
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/jobs"
@@ -37,7 +39,7 @@ type Source struct {
 	// Driver begins the errors.
 	Driver string
 
-	// Bytewise says how a query of this database compares and orders by bytes.
+	// Bytewise says, as the end of an error, how a query of this database compares and orders by bytes.
 	Bytewise string
 
 	// Over begins a stream of the keys that are stored with one of the slots, which ascend.
@@ -65,8 +67,11 @@ func (s *Source) stream(ctx context.Context, r jobs.KeyRange, yield func(string)
 	st := stream{Source: s, r: r, read: read, after: r.After, last: r.After}
 	for {
 		keys, err := st.next(ctx)
-		if err != nil || st.ended {
+		if err != nil {
 			return err
+		}
+		if st.ended {
+			return st.spoilt()
 		}
 		for _, key := range keys {
 			if !yield(key) {
@@ -98,9 +103,25 @@ type stream struct {
 
 	after  string // what the next page comes after
 	repeat string // the key that it begins with, seen already; "": none
+	began  string // what the page before came after
 	last   string // the last key seen
 	ended  bool
+
+	wrong int   // rows
+	first error // what is wrong with the first of them
 }
+
+// spoilt is how a stream ends that had wrong rows.
+func (s *stream) spoilt() error {
+	if s.wrong == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d rows are wrong, and only the other keys run: %w", s.wrong, s.first)
+}
+
+// noKey stands for a wrong row. The scheduler leaves it out, and for it counts the pass as unfinished; after an error alone it
+// would go on behind the last key, and not see the row again.
+const noKey = ""
 
 // next reads a page and checks it.
 //
@@ -109,7 +130,7 @@ type stream struct {
 // a page that is not full comes after its last key, and the stream ends with an empty page, not with a short one:
 // the query may have a limit of its own.
 func (s *stream) next(ctx context.Context) ([]string, error) {
-	found, err := s.page(ctx)
+	found, err := s.page(ctx, s.after)
 	if err != nil {
 		return nil, err
 	}
@@ -117,33 +138,46 @@ func (s *stream) next(ctx context.Context) ([]string, error) {
 		s.ended = true
 		return nil, nil
 	}
-	full := len(found) == pageSize
+	full, from := len(found) == pageSize, s.after
 	if s.repeat != "" {
-		if len(found) == 0 || found[0] == nil || *found[0] != s.repeat {
-			return nil, fmt.Errorf("a page does not begin with %q, the last key of the page before: it was deleted meanwhile, or the query takes two keys for one; %s", s.repeat, s.Bytewise)
+		if len(found) > 0 && found[0] != nil && *found[0] == s.repeat {
+			found = found[1:]
+		} else if err := s.missed(ctx); err != nil {
+			return nil, err
 		}
-		found = found[1:]
 	}
 	keys := make([]string, 0, len(found))
 	before := s.last
 	for _, k := range found {
-		if err := s.check(k); err != nil {
+		key, err := s.take(k)
+		if err != nil {
 			return nil, err
 		}
-		before, s.last = s.last, *k
-		keys = append(keys, *k)
+		if k != nil {
+			before, s.last = s.last, *k
+		}
+		keys = append(keys, key)
 	}
-	s.after, s.repeat = s.last, ""
-	if full && len(keys) > 0 {
+	s.after, s.repeat, s.began = s.last, "", from
+	if full {
 		s.after, s.repeat = before, s.last
 	}
 	return keys, nil
 }
 
-func (s *stream) page(ctx context.Context) ([]*string, error) {
+// missed finds out why a page does not begin with the last key of the page before: that is gone, or it is there and passed over.
+func (s *stream) missed(ctx context.Context) error {
+	found, err := s.page(ctx, s.began)
+	if err == nil && slices.ContainsFunc(found, func(k *string) bool { return k != nil && *k == s.repeat }) {
+		err = fmt.Errorf("the keys %q and %q are one for the query, which would pass over the second; %s", s.after, s.repeat, s.Bytewise)
+	}
+	return err
+}
+
+func (s *stream) page(ctx context.Context, after string) ([]*string, error) {
 	brief, cancel := context.WithTimeout(ctx, pageWithin)
 	defer cancel()
-	found, err := s.read(brief, s.after, pageSize)
+	found, err := s.read(brief, after, pageSize)
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("a page of the query that lists the job's keys took longer than %v; give it an index: %w", pageWithin, err)
@@ -155,21 +189,28 @@ func (s *stream) page(ctx context.Context) ([]*string, error) {
 	return found, nil
 }
 
-// check demands of a key what the store and the scheduler do, and that it is of the range.
-func (s *stream) check(key *string) error {
+// take checks one row. An error ends the stream.
+func (s *stream) take(row *string) (string, error) {
+	var wrong error
 	switch {
-	case key == nil:
-		return errors.New("a key is NULL; add \"is not null\" to the query")
-	case *key == "":
-		return errors.New("a key is empty; leave it out in the query")
-	case len(*key) > maxKey:
-		return fmt.Errorf("the key %q… has %d bytes; at most %d", (*key)[:40], len(*key), maxKey)
-	case *key == s.last:
-		return fmt.Errorf("the key %q comes twice; let the query select distinct keys, and only those that are greater than its second parameter", *key)
-	case *key < s.last:
-		return fmt.Errorf("the key %q comes after %q, which is not the order of their bytes: another order would lose keys; %s", *key, s.last, s.Bytewise)
-	case !s.r.Contains(*key):
-		return fmt.Errorf("the key %q is stored with the slot of another: its own is %d; write ring.Slot(key) into the column of each row, and let the query select by its first parameter", *key, ring.Slot(*key))
+	case row == nil:
+		wrong = errors.New("a key is NULL; add \"is not null\" to the query")
+	case *row == s.last && s.last != "":
+		return "", fmt.Errorf("the key %q comes twice; let the query select distinct keys, and only those greater than its second parameter", *row)
+	case *row < s.last:
+		return "", fmt.Errorf("the key %q comes after %q; let the query select only keys greater than its second parameter, in the order of their bytes, for another would lose keys: %s", *row, s.last, s.Bytewise)
+	case *row == "":
+		wrong = errors.New("a key is empty; leave it out in the query")
+	case len(*row) > maxKey:
+		wrong = fmt.Errorf("the key %q… has %d bytes; at most %d", (*row)[:40], len(*row), maxKey)
+	case !s.r.Contains(*row):
+		wrong = fmt.Errorf("the key %q stands beside the slot of another, its own is %d; write ring.Slot(key) into each row, and let the query select by its first parameter", *row, ring.Slot(*row))
 	}
-	return nil
+	if wrong == nil {
+		return *row, nil
+	}
+	if s.wrong++; s.first == nil {
+		s.first = wrong
+	}
+	return noKey, nil
 }
