@@ -175,10 +175,11 @@ func (c *contender) finish(ctx context.Context, held []idempotency.Finish) error
 		return err
 	}
 	for i, f := range held {
-		overtaken, err := c.Effect.Apply(ctx, c.store, jobs.Occurrence{
+		err := c.Effect.Apply(ctx, c.store, jobs.Occurrence{
 			Namespace: namespace, Job: f.ID.Job, Key: f.ID.Key, Due: f.ID.Due, Attempt: 1, Fence: f.Fence,
 		})
-		if err != nil {
+		overtaken := errors.Is(err, jobs.ErrOvertaken)
+		if err != nil && !overtaken {
 			return fmt.Errorf("effect: %w", err)
 		}
 		if err := c.finished(f, before[i], !overtaken); err != nil {

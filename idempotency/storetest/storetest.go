@@ -47,8 +47,8 @@ type Harness struct {
 // Effect is a driver's way to end a run in the transaction of its effect.
 type Effect struct {
 	// Apply commits one more effect of the occurrence and, in the same transaction, ends its run as done. Where another
-	// holder has overtaken this one it commits nothing, and reports that.
-	Apply func(ctx context.Context, s Store, o jobs.Occurrence) (overtaken bool, err error)
+	// holder has overtaken this one it commits nothing, and its error wraps jobs.ErrOvertaken.
+	Apply func(ctx context.Context, s Store, o jobs.Occurrence) error
 
 	// Count returns how many effects were committed, by key.
 	Count func(ctx context.Context) (map[string]int, error)

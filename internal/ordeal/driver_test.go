@@ -12,6 +12,7 @@ import (
 	"github.com/belfry-go/belfry/idempotency/storetest"
 	"github.com/belfry-go/belfry/internal/faultproxy"
 	"github.com/belfry-go/belfry/internal/testservers"
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // driver is one kind of store.
@@ -28,16 +29,20 @@ var drivers = []driver{
 	}},
 	{name: "sqlite", local: func(t *testing.T) *site {
 		path := filepath.Join(t.TempDir(), "belfry.db")
-		return &site{open: func(t *testing.T) *handle {
+		return &site{client: "sqlite", path: path, open: func(t *testing.T) *handle {
 			s, err := sqlite.Open(t.Context(), path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			closes(t, s)
-			return &handle{Store: s}
+			return &handle{Store: s, effect: func(ctx context.Context, o jobs.Occurrence) error {
+				return sqlite.InTx(ctx, s, o, func(tx *sql.Tx) error {
+					_, err := tx.ExecContext(ctx, `insert into effects values (?)`, o.Key)
+					return err
+				})
+			}}
 		}}
 	}},
-	{name: "postgres", dialect: &postgresDialect},
 	{name: "mysql", dialect: &mysqlDialect},
 }
 
@@ -54,13 +59,16 @@ func closes(t *testing.T, s interface{ Close() error }) {
 type handle struct {
 	storetest.Store
 
+	// effect writes the occurrence's key into the table effects, in the transaction that completes its run. Nil for memory.
+	effect func(ctx context.Context, o jobs.Occurrence) error
+
 	// take takes one connection of the pool that the store was opened with, until the end of the test. For stores on servers.
 	take func(ctx context.Context) error
 }
 
 // dialect is what tests need to know of one kind of server.
 type dialect struct {
-	client  string // what database/sql calls its client
+	client  string
 	shared  func(testing.TB) *testservers.Server
 	private func(testing.TB, testservers.Options) testservers.Private
 	admin   string // whom a Database's DSN names
@@ -82,7 +90,9 @@ type dialect struct {
 
 // site is where one store's data is, empty at first.
 type site struct {
-	open func(t *testing.T) *handle // another handle on it, closed with the test
+	open   func(t *testing.T) *handle // another handle on it, closed with the test
+	client string                     // what database/sql calls a client of it; empty: there is none
+	path   string                     // of a file
 
 	// Where it is on a server:
 	*dialect
@@ -136,7 +146,11 @@ func (s *site) ask(t *testing.T, query string) (answer int) {
 
 func (s *site) admins(t *testing.T, do func(*sql.DB) error) {
 	t.Helper()
-	db, err := sql.Open(s.client, s.db.DSN())
+	dsn := s.path
+	if s.dialect != nil {
+		dsn = s.db.DSN()
+	}
+	db, err := sql.Open(s.client, dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +158,31 @@ func (s *site) admins(t *testing.T, do func(*sql.DB) error) {
 	if err := do(db); err != nil {
 		t.Fatal(err)
 	}
+}
+
+const makeEffects = `create table effects (k varchar(255) not null)`
+
+// effects counts the effects of each key.
+func (s *site) effects(t *testing.T) map[string]int {
+	t.Helper()
+	n := make(map[string]int)
+	s.admins(t, func(db *sql.DB) error {
+		rows, err := db.QueryContext(t.Context(), `select k, count(*) from effects group by k`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var key string
+			var count int
+			if err := rows.Scan(&key, &count); err != nil {
+				return err
+			}
+			n[key] = count
+		}
+		return rows.Err()
+	})
+	return n
 }
 
 // need is what a test needs of a store.
@@ -168,7 +207,7 @@ func each(t *testing.T, n need, test func(t *testing.T, s *site)) {
 				test(t, d.local(t))
 				return
 			}
-			s := &site{dialect: d.dialect}
+			s := &site{dialect: d.dialect, client: d.dialect.client}
 			if n == onOwnServer {
 				s.server = d.dialect.private(t, testservers.Options{})
 				s.db = s.server.Database(t)

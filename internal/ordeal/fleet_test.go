@@ -2,7 +2,6 @@ package ordeal
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -53,7 +52,7 @@ func TestFleet(t *testing.T) {
 
 func rideOut(t *testing.T, s *site, strike func(*testing.T, *site, *faultproxy.Proxy)) {
 	watcher := s.open(t)
-	s.exec(t, `create table effects (k varchar(255) not null)`)
+	s.exec(t, makeEffects)
 	clock := opening("watcher")
 	clock.Namespace = "clock" // the fleet's has other partitions
 	_, told, err := watcher.OpenSession(t.Context(), clock)
@@ -176,27 +175,4 @@ func (f *fleet) handle(ctx context.Context, h *handle, o jobs.Occurrence) error 
 		close(f.struck)
 	}
 	return nil
-}
-
-// effects counts the effects of each key.
-func (s *site) effects(t *testing.T) map[string]int {
-	t.Helper()
-	n := make(map[string]int)
-	s.admins(t, func(db *sql.DB) error {
-		rows, err := db.QueryContext(t.Context(), `select k, count(*) from effects group by k`)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var key string
-			var count int
-			if err := rows.Scan(&key, &count); err != nil {
-				return err
-			}
-			n[key] = count
-		}
-		return rows.Err()
-	})
-	return n
 }

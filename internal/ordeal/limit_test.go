@@ -70,16 +70,23 @@ func TestUnwritable(t *testing.T) {
 		c := claims(due, "held", 3)
 		held := finishes(c, r.wins(c))
 		s.exec(t, s.forbid...)
-		_, renewed := h.RenewSession(t.Context(), r.session)
 		r.nonce++
-		_, claimed := h.Claim(t.Context(), r.session, r.nonce, claims(due, "while", 1))
-		_, finished := h.Finish(t.Context(), namespace, held)
-		for what, err := range map[string]error{"renewal": renewed, "claim": claimed, "finish": finished} {
+		for _, c := range []call{
+			{"RenewSession", func(ctx context.Context) error { _, err := h.RenewSession(ctx, r.session); return err }},
+			{"Claim", func(ctx context.Context) error {
+				_, err := h.Claim(ctx, r.session, r.nonce, claims(due, "while", 1))
+				return err
+			}},
+			{"Finish", func(ctx context.Context) error { _, err := h.Finish(ctx, namespace, held); return err }},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := c.make(ctx)
+			cancel()
 			if err == nil || !strings.Contains(err.Error(), "denied") && !strings.Contains(err.Error(), "read-only") {
-				t.Errorf("%s in a store that cannot be written: %v; the reason is not told", what, err)
+				t.Errorf("%s in a store that cannot be written: %v; the reason is not told", c.name, err)
 			}
+			t.Logf("%s: %v", c.name, err)
 		}
-		t.Logf("told: %v", claimed)
 		s.exec(t, s.permit...)
 		if answers := r.wins(claims(due, "while", 1)); answers[0].Crashes != 0 {
 			t.Errorf("the claim that failed left something behind: %+v", answers[0])
