@@ -75,8 +75,10 @@ func (c *client) run(ctx context.Context, until int) {
 			c.finish(ctx, &c.held)
 		case x < 13:
 			c.finish(ctx, &c.old)
-		case x < 17:
+		case x < 16:
 			c.sweep(ctx)
+		case x < 17:
+			c.raid(ctx)
 		case x < 18:
 			c.simple(ctx, renew)
 		case x < 19:
@@ -168,7 +170,9 @@ func (c *client) claim(ctx context.Context, batch []idempotency.Claim) {
 			notes[i].verdict, notes[i].reply.fence = answers[i].Verdict, answers[i].Fence
 			if answers[i].Verdict == idempotency.Won && !won[answers[i].Fence] {
 				won[answers[i].Fence] = true
-				c.held = append(c.held, idempotency.Finish{ID: x.ID, Fence: answers[i].Fence, Outcome: idempotency.Done, Attempt: 1})
+				f := idempotency.Finish{ID: x.ID, Fence: answers[i].Fence, Outcome: idempotency.Done, Attempt: 1}
+				c.held = append(c.held, f)
+				c.h.remember(f)
 			}
 		}
 		c.h.add(notes...)
@@ -230,6 +234,13 @@ func (c *client) sweep(ctx context.Context) {
 	if runs := append(lag.Orphaned, lag.Waiting...); len(runs) > 0 {
 		x := runs[c.rng.IntN(len(runs))]
 		c.claim(ctx, []idempotency.Claim{{ID: x.ID, Hash: hash, Exclusive: true, TakeUp: true, Seen: x.Fence}})
+	}
+}
+
+// raid takes up a run by what was true of it once: its holder may live, it may have been taken up since, or have ended.
+func (c *client) raid(ctx context.Context) {
+	if f, ok := c.h.recall(c.rng); ok {
+		c.claim(ctx, []idempotency.Claim{{ID: f.ID, Hash: hash, Exclusive: true, TakeUp: true, Seen: f.Fence}})
 	}
 }
 

@@ -3,6 +3,7 @@ package ordeal
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -40,6 +41,7 @@ type history struct {
 	mu      sync.Mutex
 	all     []asked
 	lapsing map[int64]bool // the sessions with a short lease
+	recent  []idempotency.Finish
 }
 
 func newHistory(beat int) *history {
@@ -67,6 +69,27 @@ func (h *history) mayLapse(session int64) bool {
 	defer h.mu.Unlock()
 
 	return h.lapsing[session]
+}
+
+// remember keeps the last few runs that anybody won, with their fences.
+func (h *history) remember(f idempotency.Finish) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	const few = 12
+	h.recent = append(h.recent, f)
+	h.recent = h.recent[max(0, len(h.recent)-few):]
+}
+
+// recall returns one of those that are remembered.
+func (h *history) recall(rng *rand.Rand) (f idempotency.Finish, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if len(h.recent) == 0 {
+		return f, false
+	}
+	return h.recent[rng.IntN(len(h.recent))], true
 }
 
 // add notes questions that were one call. What was lost may happen for ever after.
