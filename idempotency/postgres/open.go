@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/belfry-go/belfry/idempotency"
 )
 
 // The connections of a store's own, at most.
@@ -47,6 +49,11 @@ type Store struct {
 	id    string // the store's identity
 	texts *texts
 }
+
+var (
+	_ idempotency.Store   = (*Store)(nil)
+	_ idempotency.History = (*Store)(nil)
+)
 
 // Open opens the store in the database of the pool, and makes its tables if they are not there. The pool stays the
 // caller's: the store takes its configuration and makes a few connections of its own. The caller closes the store, and

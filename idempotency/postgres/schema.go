@@ -52,9 +52,11 @@ var schema = []string{
 	// Without expires, which each renewal changes.
 	`CREATE INDEX belfry_session_unmarked ON belfry_session (space) WHERE marked IS NULL`,
 
+	// first says when the job's hash was first seen, as in belfry_seen.
 	`CREATE TABLE belfry_definition (
   session bigint NOT NULL,
   revision bigint NOT NULL,
+  first bigint NOT NULL,
   job text COLLATE "C" NOT NULL,
   schedule bytea NOT NULL,
   hash bytea NOT NULL,

@@ -51,6 +51,9 @@ const (
 // errAgain makes the transaction anew: another one came between what it read and what it wrote.
 var errAgain = errors.New("postgres: another transaction came between")
 
+// errWrite ends a transaction on a snapshot that has something to write.
+var errWrite = errors.New("postgres: this call has something to write")
+
 // texts makes the SQL of one store from what the package says: it puts in the tables' prefix and the clock.
 type texts struct {
 	replacer *strings.Replacer
@@ -123,14 +126,25 @@ func (t *tx) send(text string, args []any) (rows pgx.Rows, end func() error, err
 	return rows, r.Close, nil
 }
 
-// exec returns how many rows it changed.
+// exec changes rows and returns how many.
 func (t *tx) exec(text string, args ...any) (int64, error) {
+	if t.begin == beginRead {
+		return 0, errWrite
+	}
 	rows, end, err := t.send(t.texts.of(text), args)
 	if err != nil {
 		return 0, err
 	}
 	rows.Close()
 	return rows.CommandTag().RowsAffected(), errors.Join(rows.Err(), end())
+}
+
+// returning changes rows and calls scan for what each returns.
+func (t *tx) returning(scan func(pgx.Rows) error, text string, args ...any) error {
+	if t.begin == beginRead {
+		return errWrite
+	}
+	return t.query(scan, text, args...)
 }
 
 // get scans the first row into to and reports whether there is one.
@@ -243,7 +257,7 @@ func code(err error) string {
 
 // explain says whose error it is and, where it can, what to do. Verdicts of the contract stay what they are.
 func explain(err error) error {
-	if err == nil || errors.Is(err, idempotency.ErrSessionDead) || errors.Is(err, idempotency.ErrRefused) {
+	if err == nil || err == errWrite || errors.Is(err, idempotency.ErrSessionDead) || errors.Is(err, idempotency.ErrRefused) {
 		return err
 	}
 	advice := ""

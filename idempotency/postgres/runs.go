@@ -1,0 +1,126 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/belfry-go/belfry/idempotency"
+)
+
+// finishRuns ends runs or lets them wait: the row of each is changed where it is running with that fence, and what holds
+// its key is deleted. It answers which.
+const finishRuns = `WITH c AS MATERIALIZED (SELECT {clock} AS now),
+x AS MATERIALIZED (
+  SELECT u.*, r.id FROM (SELECT id AS space FROM belfry_space WHERE name = $1) n
+  CROSS JOIN unnest($2::text[], $3::timestamptz[], $4::bytea[], $5::bytea[], $6::bigint[], $7::smallint[], $8::smallint[], $9::integer[], $10::timestamptz[], $11::bytea[], $12::bytea[])
+    WITH ORDINALITY u(job, due, key, request, fence, state, outcome, attempt, wake, reason, text, n)
+  CROSS JOIN LATERAL (SELECT r.ctid AS id FROM belfry_run r
+    WHERE r.space = n.space AND r.due = u.due AND r.job = u.job AND r.key = u.key AND r.request = u.request AND r.state = 2 AND r.fence = u.fence LIMIT 1) r),
+ended AS (
+  UPDATE belfry_run r SET state = x.state, outcome = x.outcome, attempt = x.attempt, wake = x.wake, reason = x.reason, text = x.text,
+    finished = CASE WHEN x.state = 3 THEN c.now END
+  FROM x, c WHERE r.ctid = x.id AND r.state = 2 AND r.fence = x.fence
+  RETURNING x.n, r.space, r.job, r.key, ` + slotOfRun + ` AS slot),
+o AS MATERIALIZED (
+  SELECT o.id FROM ended e CROSS JOIN LATERAL (SELECT o.ctid AS id FROM belfry_running o
+    WHERE o.space = e.space AND o.job = e.job AND o.key = e.key AND o.slot = e.slot LIMIT 1) o),
+gone AS (DELETE FROM belfry_running o USING o x WHERE o.ctid = x.id)
+SELECT array_agg(n) FROM ended`
+
+// finishArgs are finishRuns' arguments, in that order of a batch.
+func finishArgs(namespace string, batch []idempotency.Finish, order []int) []any {
+	var k keys
+	n := len(order)
+	fence, state, outcome, attempt := make([]int64, n), make([]int16, n), make([]int16, n), make([]int32, n)
+	wake, reason, text := make([]*time.Time, n), make([][]byte, n), make([][]byte, n)
+	for at, i := range order {
+		f := &batch[i]
+		k.add(f.ID)
+		fence[at], attempt[at], reason[at], text[at] = f.Fence, int32(f.Attempt), blob(f.Reason), blob(f.Text)
+		state[at], outcome[at], wake[at] = ending(*f)
+	}
+	return []any{namespace, k.job, k.due, k.key, k.request, fence, state, outcome, attempt, wake, reason, text}
+}
+
+// Finish ends runs or lets them wait, by their fence; see idempotency.Runs.
+func (s *Store) Finish(ctx context.Context, namespace string, batch []idempotency.Finish) (answers []idempotency.FinishAnswer, err error) {
+	if err := idempotency.CheckNamespace(namespace); err != nil {
+		return nil, err
+	}
+	if err := idempotency.CheckBatch("finish", batch, idempotency.Finish.Validate); err != nil {
+		return nil, err
+	}
+	order := make([]int, len(batch))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return compare(&batch[i].ID, &batch[j].ID) })
+	err = s.write(ctx, s.calls, func(t *tx) error {
+		answers = make([]idempotency.FinishAnswer, len(batch))
+		var finished []int64
+		if _, err := t.get([]any{&finished}, finishRuns, finishArgs(namespace, batch, order)...); err != nil {
+			return err
+		}
+		for _, n := range finished {
+			answers[order[n-1]] = idempotency.Finished
+		}
+		if len(finished) == len(batch) {
+			return nil
+		}
+		return t.unfinished(namespace, batch, answers)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answers, nil
+}
+
+// unfinished answers the finishes that did nothing.
+func (t *tx) unfinished(namespace string, batch []idempotency.Finish, answers []idempotency.FinishAnswer) error {
+	var k keys
+	var fence, positions []int64
+	for i, a := range answers {
+		if a != idempotency.Finished {
+			k.add(batch[i].ID)
+			fence, positions = append(fence, batch[i].Fence), append(positions, int64(i))
+			answers[i] = idempotency.Fenced
+		}
+	}
+	return t.query(func(r pgx.Rows) error {
+		var i int
+		var state idempotency.State
+		var outcome idempotency.Outcome
+		if err := r.Scan(&i, &state, &outcome); err != nil {
+			return err
+		}
+		switch {
+		case state == idempotency.Running:
+			return errAgain
+		case state == idempotency.Ended && outcome == idempotency.Done && batch[i].Outcome != idempotency.Done:
+			answers[i] = idempotency.Completed
+		default:
+			answers[i] = idempotency.Already
+		}
+		return nil
+	}, `SELECT u.i, r.state, r.outcome FROM unnest($2::text[], $3::timestamptz[], $4::bytea[], $5::bytea[], $6::bigint[], $7::bigint[]) u(job, due, key, request, fence, i)
+CROSS JOIN LATERAL (SELECT r.state, r.outcome FROM belfry_run r WHERE r.space = (SELECT id FROM belfry_space WHERE name = $1)
+  AND r.due = u.due AND r.job = u.job AND r.key = u.key AND r.request = u.request AND r.fence = u.fence LIMIT 1) r`,
+		namespace, k.job, k.due, k.key, k.request, fence, positions)
+}
+
+// Mine returns the session's running runs; see idempotency.Runs.
+func (s *Store) Mine(ctx context.Context, ses idempotency.Session) (runs []idempotency.Run, err error) {
+	err = s.with(ctx, ses, shared, func(c *call) error {
+		runs, err = c.runs(`SELECT `+runColumns+` FROM belfry_running o
+CROSS JOIN LATERAL (SELECT * FROM belfry_run r WHERE r.space = $1 AND r.due = o.due AND r.job = o.job AND r.key = o.key AND r.request = o.request LIMIT 1) r
+WHERE o.space = $1 AND o.session = $2`+byDue, c.space, c.id)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return runs, nil
+}
