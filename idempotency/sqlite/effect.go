@@ -214,7 +214,11 @@ WHERE space = (SELECT id FROM belfry_space WHERE name = ?) AND due = ? AND job =
 		return err
 	})
 	row := completion.Row{Found: found, State: state, Outcome: outcome, Fence: fence}
-	return completion.Settle(e.o, row, err, fmt.Errorf("sqlite: InTx: %w", failed), !errors.Is(failed, sql.ErrTxDone))
+	failed = fmt.Errorf("sqlite: InTx: %w", failed)
+	if errors.Is(failed, sql.ErrTxDone) {
+		return completion.Refused(e.o, row, err, failed)
+	}
+	return completion.Unanswered(e.o, row, err, failed) // by now it is rolled back, if it was not done
 }
 
 // takeWriter waits for its turn and the writer; free gives both back.

@@ -114,22 +114,37 @@ type Row struct {
 	Fence   int64
 }
 
-// Settle is the result of a transaction that failed, from what became of the run: the error may not tell whether it was
-// committed (then unknown is set), or whether the run was overtaken. asked is the error of reading the row.
-func Settle(o jobs.Occurrence, r Row, asked, failed error, unknown bool) error {
+// Refused is the result of a transaction that was certainly rolled back, since the database refused it with an error:
+// the run may have been overtaken, which databases say in many ways, or the conflict is the handler's own. asked is the
+// error of reading the row.
+func Refused(o jobs.Occurrence, r Row, asked, refused error) error {
+	if asked != nil || r.Found && r.Fence == o.Fence && r.State == idempotency.Running {
+		return refused
+	}
+	return lost(o, r)
+}
+
+// Unanswered is the result of a transaction whose commit was not answered. The row was read under a lock which that
+// transaction would still hold if it had not ended.
+func Unanswered(o jobs.Occurrence, r Row, asked, failed error) error {
 	switch {
-	case asked != nil && !unknown:
-		return failed
-	case asked != nil, unknown && r.Found && r.Fence == o.Fence && r.State == idempotency.Running:
-		return fmt.Errorf("%s: the commit failed, and it is not known whether it was done or will be; the store's record of the run decides: %w", o.ID(), errors.Join(failed, asked))
+	case asked != nil:
+		return fmt.Errorf("%s: the commit was not answered, and it is not known whether it was done; the store's record of the run decides: %w", o.ID(), errors.Join(failed, asked))
+	case r.Found && r.Fence == o.Fence && r.State == idempotency.Ended && r.Outcome == idempotency.Done:
+		return nil
+	case r.Found && r.Fence == o.Fence && r.State == idempotency.Running:
+		return fmt.Errorf("%s: the commit was not answered, and was not done: %w", o.ID(), failed)
+	}
+	return lost(o, r)
+}
+
+// lost says how a run ceased to be its holder's.
+func lost(o jobs.Occurrence, r Row) error {
+	switch {
 	case !r.Found:
 		return Overtaken(o, "it is not in the store any more")
 	case r.Fence != o.Fence:
 		return Overtaken(o, fmt.Sprintf("fence %d holds it", r.Fence))
-	case r.State == idempotency.Ended && r.Outcome == idempotency.Done && unknown:
-		return nil
-	case r.State != idempotency.Running:
-		return Overtaken(o, "its end was recorded meanwhile")
 	}
-	return failed
+	return Overtaken(o, "its end was recorded meanwhile")
 }
