@@ -6,11 +6,63 @@ import (
 	"testing"
 
 	mysqlclient "github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/belfry-go/belfry/idempotency/mysql"
+	"github.com/belfry-go/belfry/idempotency/postgres"
 	"github.com/belfry-go/belfry/internal/faultproxy"
 	"github.com/belfry-go/belfry/internal/testservers"
+	"github.com/belfry-go/belfry/jobs"
 )
+
+var postgresDialect = dialect{
+	client:  "pgx",
+	shared:  testservers.Postgres,
+	private: testservers.StartPostgres,
+	admin:   "postgres",
+	open:    openPostgres,
+	user:    []string{`create role %s login`, `alter database %s owner to %s`},
+	forbid:  []string{`revoke insert, update, delete on all tables in schema public from %s`},
+	permit:  []string{`grant insert, update, delete on all tables in schema public to %s`},
+	limit:   `alter role %s connection limit 6`,
+
+	connections: `select count(*) from pg_stat_activity where datname = '%s' and backend_type = 'client backend'`,
+	tables:      `select count(*) from information_schema.tables where table_schema = 'public'`,
+	loseCommits: func(p *faultproxy.Proxy, on bool, end faultproxy.End) {
+		if on {
+			p.ToClient.Lose(faultproxy.PostgresCommitted, end)
+		} else {
+			p.ToClient.Lose(nil, end)
+		}
+	},
+	lost: func(c faultproxy.Counts) int { return c.Lost },
+}
+
+func openPostgres(t *testing.T, dsn string, conns int) *handle {
+	t.Helper()
+	c, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.MaxConns = int32(conns)
+	pool, err := pgxpool.NewWithConfig(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s, err := postgres.Open(t.Context(), pool, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closes(t, s)
+	return &handle{Store: s, take: func(ctx context.Context) error {
+		c, err := pool.Acquire(ctx)
+		if err == nil {
+			t.Cleanup(c.Release)
+		}
+		return err
+	}}
+}
 
 var mysqlDialect = dialect{
 	client:  "mysql",
@@ -54,7 +106,13 @@ func openMySQL(t *testing.T, dsn string, conns int) *handle {
 		t.Fatal(err)
 	}
 	closes(t, s)
-	return &handle{Store: s, take: func(ctx context.Context) error {
+	effect := func(ctx context.Context, o jobs.Occurrence) error {
+		return mysql.InTx(ctx, s, o, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, `insert into effects values (?)`, o.Key)
+			return err
+		})
+	}
+	return &handle{Store: s, effect: effect, take: func(ctx context.Context) error {
 		c, err := db.Conn(ctx)
 		if err == nil {
 			t.Cleanup(func() { _ = c.Close() })

@@ -43,6 +43,7 @@ var drivers = []driver{
 			}}
 		}}
 	}},
+	{name: "postgres", dialect: &postgresDialect},
 	{name: "mysql", dialect: &mysqlDialect},
 }
 

@@ -72,7 +72,7 @@ func TestLostCommitReplies(t *testing.T) {
 		fences := make(map[string]int64)
 		for i := range *commits {
 			end := faultproxy.Reset
-			if i%10 == 9 {
+			if i%30 == 29 {
 				end = faultproxy.Hang
 			}
 			c := claims(due, fmt.Sprintf("%d-", i), 3)
@@ -109,15 +109,26 @@ func TestLostCommitReplies(t *testing.T) {
 	})
 }
 
-// lostOnce makes a call whose commit's reply is lost, which the caller must learn.
+// lostOnce makes a call whose commit's reply is lost, which the caller must learn: from the reset, or, where the
+// connection hangs, by giving up once the reply is lost.
 func (s *site) lostOnce(t *testing.T, p *faultproxy.Proxy, end faultproxy.End, call func(context.Context) error) {
 	t.Helper()
 	s.loseCommits(p, true, end)
 	defer s.loseCommits(p, false, end)
 	before := s.lost(p.Counts())
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
-	if err := call(ctx); err == nil {
+	answered := make(chan error, 1)
+	go func() { answered <- call(ctx) }()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end == faultproxy.Hang && ctx.Err() == nil && s.lost(p.Counts()) == before {
+		<-tick.C
+	}
+	if end == faultproxy.Hang {
+		cancel()
+	}
+	if err := <-answered; err == nil {
 		t.Fatal("a call whose commit nobody confirmed was answered")
 	}
 	if s.lost(p.Counts()) == before {
