@@ -43,8 +43,8 @@ var onlyIn = []struct {
 	{"github.com/buraksezer/consistent", []string{"ring"}},
 	{"github.com/robfig/cron", []string{"jobs"}},
 	{"modernc.org/sqlite", []string{"idempotency/sqlite", "cmd", "examples"}},
-	{"github.com/jackc/pgx", []string{"idempotency/postgres", "internal/testservers", "cmd", "examples"}},        // testservers makes databases
-	{"github.com/go-sql-driver/mysql", []string{"idempotency/mysql", "internal/testservers", "cmd", "examples"}}, // likewise
+	{"github.com/jackc/pgx", []string{"idempotency/postgres", "internal/testservers", "internal/ordeal", "cmd", "examples"}},        // testservers makes databases
+	{"github.com/go-sql-driver/mysql", []string{"idempotency/mysql", "internal/testservers", "internal/ordeal", "cmd", "examples"}}, // likewise
 	{"github.com/redis/go-redis", []string{"idempotency/redis", "cmd", "examples"}},
 	{"go.etcd.io/etcd", []string{"idempotency/etcd", "membership/etcdelector", "cmd", "examples"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},
