@@ -69,13 +69,17 @@ func TestWhoWaitsForAClaim(t *testing.T) {
 			_, err := s.SavePass(ctx, other.session, []idempotency.Pass{{Job: "keyed", Due: w.due, Finished: full}})
 			return err
 		}},
+		{"Declare", w, false, func() error {
+			_, err := s.Declare(ctx, other.session, 1, []idempotency.Declaration{{Definition: idempotency.Definition{Job: "keyed", Hash: "h1"}, Opened: w.due}})
+			return err
+		}},
 		{"Lagging", w, false, func() error {
 			_, err := s.Lagging(ctx, other.session, idempotency.LagQuery{Limit: 10})
 			return err
 		}},
 		{"ClaimOfTheKey", w, true, func() error { _, err := other.claim(ctx, other.insert("ClaimOfTheKey")); return err }},
 		{"Decide", w, true, func() error {
-			entries, err := s.Declare(ctx, other.session, 0, []idempotency.Declaration{{Definition: idempotency.Definition{Job: "keyed", Hash: "h1"}, Opened: w.due}})
+			entries, err := s.Declare(ctx, other.session, 1, []idempotency.Declaration{{Definition: idempotency.Definition{Job: "keyed", Hash: "h1"}, Opened: w.due}})
 			if err == nil {
 				_, err = s.Decide(ctx, other.session, 99, []idempotency.Decision{{Seen: entries[0], Definition: entries[0].Definition, Opened: entries[0].Opened, Keyed: true}})
 			}
