@@ -62,19 +62,20 @@ func (t *tx) of(ses idempotency.Session, lock string, f func(*call) error) error
 	return f(&call{tx: t, by: *x})
 }
 
-// session finds a session and locks its row, but never its lease, which renewals write. It returns nil where the
-// namespace has no such session. It reads the clock.
+// session finds a session and locks its row, but never its lease, which renewals write, nor its namespace, which all
+// share. It returns nil where the namespace has no such session. It reads the clock.
 func (t *tx) session(ses idempotency.Session, lock string) (*session, error) {
 	x := session{id: ses.ID}
 	var now int64
-	var expires, marked sql.NullInt64
-	found, err := t.get([]any{&now, &x.space, &x.partitions, &x.replica, &x.boot, &x.lease, &x.horizon, &x.retention, &x.tolerance, &marked, &x.declared, &expires},
-		`SELECT ?, n.id, n.partitions, s.replica, s.boot, s.lease, s.horizon, s.retention, s.tolerance, s.marked, s.declared,
+	var expires, marked, partitions sql.NullInt64
+	found, err := t.get([]any{&now, &x.space, &partitions, &x.replica, &x.boot, &x.lease, &x.horizon, &x.retention, &x.tolerance, &marked, &x.declared, &expires},
+		`SELECT ?, s.space, (SELECT n.partitions FROM belfry_space n WHERE n.id = s.space AND n.name = ?), s.replica, s.boot, s.lease, s.horizon, s.retention, s.tolerance, s.marked, s.declared,
   (SELECT l.expires FROM belfry_lease l WHERE l.session = s.id)
-FROM belfry_session s JOIN belfry_space n ON n.id = s.space WHERE s.id = ? AND n.name = ?`+lock, t.clock, ses.ID, ses.Namespace)
-	if err != nil || !found {
+FROM belfry_session s WHERE s.id = ?`+lock, t.clock, ses.Namespace, ses.ID)
+	if err != nil || !found || !partitions.Valid {
 		return nil, err
 	}
+	x.partitions = int(partitions.Int64)
 	t.now = time.UnixMicro(now).UTC()
 	x.expires, x.marked = at(expires), at(marked)
 	return &x, nil
