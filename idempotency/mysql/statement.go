@@ -45,7 +45,7 @@ func render(prefix, query string, args []any) string {
 	if prefix != defaultPrefix {
 		query = strings.ReplaceAll(query, defaultPrefix, prefix)
 	}
-	b := make([]byte, 0, len(query)+16*len(args))
+	b := make([]byte, 0, size(query, args))
 	for i := 0; i < len(query); i++ {
 		if query[i] != '?' {
 			b = append(b, query[i])
@@ -69,20 +69,41 @@ func size(query string, args []any) int {
 			n += 2 * len(v)
 		case []byte:
 			n += 2 * len(v)
+		case sqlText:
+			n += len(v)
 		}
 	}
 	return n
 }
 
-// rows are the rows of one statement: parts of its text that may have to be sent in more than one packet.
+// rows are the rows of one statement: parts of its text that may have to be sent in more than one packet. They form a
+// list, or, where or is set, a condition of which one is to hold.
 type rows struct {
 	text []byte
 	ends []int
-	or   bool // they are conditions, of which one is to hold; else they form a list
+	or   bool
 }
+
+// between is what separates rows.
+func (r *rows) between() string {
+	if r.or {
+		return " OR "
+	}
+	return ","
+}
+
+// next begins a row, and end ends it.
+func (r *rows) next() {
+	if len(r.ends) > 0 {
+		r.text = append(r.text, r.between()...)
+	}
+}
+
+func (r *rows) end() { r.ends = append(r.ends, len(r.text)) }
 
 // add adds a row of values.
 func (r *rows) add(values ...any) {
+	r.next()
 	r.text = append(r.text, '(')
 	for i, v := range values {
 		if i > 0 {
@@ -91,13 +112,14 @@ func (r *rows) add(values ...any) {
 		r.text = appendValue(r.text, v)
 	}
 	r.text = append(r.text, ')')
-	r.ends = append(r.ends, len(r.text))
+	r.end()
 }
 
 // value adds a bare value, for a list.
 func (r *rows) value(v any) {
+	r.next()
 	r.text = appendValue(r.text, v)
-	r.ends = append(r.ends, len(r.text))
+	r.end()
 }
 
 // whole are all rows at once.
@@ -132,7 +154,7 @@ func points(n int, at func(i int) point) *rows {
 			fences = fences[:0]
 		}
 		r.text = append(r.text, ')')
-		r.ends = append(r.ends, len(r.text))
+		r.end()
 	}
 	for i := range n {
 		p := at(i)
@@ -140,6 +162,7 @@ func points(n int, at func(i int) point) *rows {
 			if i > 0 {
 				end()
 			}
+			r.next()
 			open, start = p.rest, len(r.text)
 			r.text = append(append(append(r.text, '('), open...), " AND run_key IN ("...)
 		} else {
@@ -164,30 +187,20 @@ func appendFence(b []byte, p point) []byte {
 	return append(appendValue(b, p.fence), ')')
 }
 
-// packets yields the rows in parts of at most so many bytes. A row that is longer is a part of
-// its own.
+// packets yields the rows in parts of at most so many bytes. A row that is longer is a part of its own.
 func (r *rows) packets(most int, yield func(sqlText) error) error {
-	between := ","
-	if r.or {
-		between = " OR "
-	}
-	var part []byte
-	start := 0
-	for _, end := range r.ends {
-		if len(part) > 0 && len(part)+len(between)+end-start > most {
-			if err := yield(sqlText(part)); err != nil {
+	start, end := 0, 0
+	for _, e := range r.ends {
+		if end > start && e-start > most {
+			if err := yield(sqlText(r.text[start:end])); err != nil {
 				return err
 			}
-			part = part[:0]
+			start = end + len(r.between())
 		}
-		if len(part) > 0 {
-			part = append(part, between...)
-		}
-		part = append(part, r.text[start:end]...)
-		start = end
+		end = e
 	}
-	if len(part) == 0 {
+	if end == start {
 		return nil
 	}
-	return yield(sqlText(part))
+	return yield(sqlText(r.text[start:end]))
 }
