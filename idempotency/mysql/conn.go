@@ -15,9 +15,9 @@ const (
 	callConns = 4
 
 	// The server closes a connection of ours that is silent for silence: a client that was stopped in the middle of a
-	// transaction then holds no locks any more. A connection that was idle for nearly as long is not used again.
+	// transaction then holds no locks any more. The store closes one that is idle for nearly as long itself.
 	silence = 5 * time.Second
-	stale   = silence - time.Second
+	idleFor = silence - time.Second
 
 	// lockWait is how long the server lets a statement wait for a row lock, in seconds. The caller's context is watched
 	// by the client alone: a statement that it gave up waits on in the server.
@@ -79,12 +79,20 @@ type pool struct {
 	shut chan struct{} // closed by close
 	once sync.Once
 
-	mu   sync.Mutex
-	idle []*conn // the last one was used last
+	mu    sync.Mutex
+	idle  []*conn     // the last one was used last
+	timer *time.Timer // drops
 }
 
 func newPool(db *sql.DB, size int) *pool {
-	return &pool{db: db, turn: make(chan struct{}, size), shut: make(chan struct{})}
+	p := &pool{db: db, turn: make(chan struct{}, size), shut: make(chan struct{})}
+	p.timer = time.AfterFunc(idleFor, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+
+		p.drop()
+	})
+	return p
 }
 
 // get returns a connection that the caller puts back, broken or not.
@@ -111,21 +119,29 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	return c, err
 }
 
-// take returns the connection that was used last; those that were idle for too long are closed.
+// take returns the connection that was used last, nil if there is none that can still be used.
 func (p *pool) take() *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	for len(p.idle) > 0 && time.Since(p.idle[0].used) > stale {
-		p.idle[0].discard()
-		p.idle = p.idle[1:]
-	}
+	p.drop()
 	if len(p.idle) == 0 {
 		return nil
 	}
 	c := p.idle[len(p.idle)-1]
 	p.idle = p.idle[:len(p.idle)-1]
 	return c
+}
+
+// drop closes the connections that were idle for too long, and sees to those that will be.
+func (p *pool) drop() {
+	for len(p.idle) > 0 && time.Since(p.idle[0].used) >= idleFor {
+		p.idle[0].discard()
+		p.idle = p.idle[1:]
+	}
+	if len(p.idle) > 0 {
+		p.timer.Reset(idleFor - time.Since(p.idle[0].used))
+	}
 }
 
 func (p *pool) put(c *conn, broken bool) {
@@ -135,6 +151,7 @@ func (p *pool) put(c *conn, broken bool) {
 		c.used = time.Now()
 		p.mu.Lock()
 		p.idle = append(p.idle, c)
+		p.drop()
 		p.mu.Unlock()
 	}
 	<-p.turn
@@ -147,8 +164,13 @@ func (p *pool) close() {
 		for range cap(p.turn) {
 			p.turn <- struct{}{}
 		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+
+		p.timer.Stop()
 		for _, c := range p.idle {
 			c.discard()
 		}
+		p.idle = nil
 	})
 }

@@ -1,8 +1,5 @@
 package mysql
 
-// version is the schema's. It stands in belfry_store.
-const version = 1
-
 // schema makes the tables, one statement each; belfry_ stands for the prefix.
 //
 // Instants are microseconds since 1970, dues seconds, durations nanoseconds, and NULL is none. All strings are bytes.
@@ -11,9 +8,11 @@ const version = 1
 // over the keys of all nights would be torn at random. What is looked for in other ways, runs that have not ended, has
 // small tables of its own.
 var schema = []string{
+	// migrating is the version that the schema is on its way to, 0 if none.
 	`CREATE TABLE belfry_store (
   one TINYINT NOT NULL PRIMARY KEY,
   version INT NOT NULL,
+  migrating INT NOT NULL DEFAULT 0,
   id VARBINARY(64) NOT NULL
 )` + engine,
 
@@ -95,8 +94,10 @@ var schema = []string{
   PRIMARY KEY (session, job, run_key)
 )` + engine,
 
-	// state: 1 waiting, 2 running, 3 ended. session, replica and nonce are of the last claim, or of who wrote a run that
-	// nobody claimed yet. The replica's name stands here, so that a run outlives the session's row.
+	// state: 1 waiting, 2 running, 3 ended; at is when it is to wake, 0, or when it ended. session, replica and nonce are
+	// of the last claim, or of who wrote a run that nobody claimed yet: then fence and started are 0. The replica's name
+	// stands here, so that a run outlives the session's row. A plain finish changes no column's length: a row that grows
+	// in a full page costs three times as much.
 	`CREATE TABLE belfry_run (
   space BIGINT NOT NULL,
   due BIGINT NOT NULL,
@@ -110,9 +111,8 @@ var schema = []string{
   crashes INT NOT NULL DEFAULT 0,
   session BIGINT NOT NULL DEFAULT 0,
   nonce BIGINT NOT NULL DEFAULT 0,
-  wake BIGINT,
-  started BIGINT,
-  finished BIGINT,
+  started BIGINT NOT NULL DEFAULT 0,
+  at BIGINT NOT NULL DEFAULT 0,
   replica VARBINARY(255) NOT NULL DEFAULT '',
   reason VARBINARY(255),
   text MEDIUMBLOB,

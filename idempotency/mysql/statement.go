@@ -3,6 +3,7 @@ package mysql
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -44,7 +45,7 @@ func render(prefix, query string, args []any) string {
 	if prefix != defaultPrefix {
 		query = strings.ReplaceAll(query, defaultPrefix, prefix)
 	}
-	b := make([]byte, 0, len(query)+16*len(args))
+	b := make([]byte, 0, size(query, args))
 	for i := 0; i < len(query); i++ {
 		if query[i] != '?' {
 			b = append(b, query[i])
@@ -59,14 +60,50 @@ func render(prefix, query string, args []any) string {
 	return string(b)
 }
 
-// rows are the rows of one statement: parts of its text that may have to be sent in more than one packet.
+// size is about how long a statement gets, and not less.
+func size(query string, args []any) int {
+	n := len(query) + 32*len(args)
+	for _, v := range args {
+		switch v := v.(type) {
+		case string:
+			n += 2 * len(v)
+		case []byte:
+			n += 2 * len(v)
+		case sqlText:
+			n += len(v)
+		}
+	}
+	return n
+}
+
+// rows are the rows of one statement: parts of its text that may have to be sent in more than one packet. They form a
+// list, or, where or is set, a condition of which one is to hold.
 type rows struct {
 	text []byte
 	ends []int
+	or   bool
 }
+
+// between is what separates rows.
+func (r *rows) between() string {
+	if r.or {
+		return " OR "
+	}
+	return ","
+}
+
+// next begins a row, and end ends it.
+func (r *rows) next() {
+	if len(r.ends) > 0 {
+		r.text = append(r.text, r.between()...)
+	}
+}
+
+func (r *rows) end() { r.ends = append(r.ends, len(r.text)) }
 
 // add adds a row of values.
 func (r *rows) add(values ...any) {
+	r.next()
 	r.text = append(r.text, '(')
 	for i, v := range values {
 		if i > 0 {
@@ -75,29 +112,95 @@ func (r *rows) add(values ...any) {
 		r.text = appendValue(r.text, v)
 	}
 	r.text = append(r.text, ')')
-	r.ends = append(r.ends, len(r.text))
+	r.end()
 }
 
-// packets yields the rows, separated by commas, in parts of at most so many bytes. A row that is longer is a part of
-// its own.
+// value adds a bare value, for a list.
+func (r *rows) value(v any) {
+	r.next()
+	r.text = appendValue(r.text, v)
+	r.end()
+}
+
+// whole are all rows at once.
+func (r *rows) whole() (all sqlText) {
+	_ = r.packets(math.MaxInt, func(part sqlText) error { // whose yield answers no error
+		all = part
+		return nil
+	})
+	return all
+}
+
+// termBytes is how long a condition over many keys may get before another begins.
+const termBytes = 16 << 10
+
+// point names a row by a key and the condition that it shares with others; fence is 0, or what the row is to have.
+type point struct {
+	rest  string
+	key   string
+	fence int64
+}
+
+// points are conditions for n rows, one for neighbours that share the rest. Each point is one look-up in an index that
+// has all the columns, whatever a planner thinks of it.
+func points(n int, at func(i int) point) *rows {
+	r := &rows{or: true}
+	var fences []byte // with the keys that they belong to
+	open, start := "", 0
+	end := func() {
+		r.text = append(r.text, ')')
+		if len(fences) > 0 {
+			r.text = append(append(append(r.text, " AND (run_key, fence) IN ("...), fences...), ')')
+			fences = fences[:0]
+		}
+		r.text = append(r.text, ')')
+		r.end()
+	}
+	for i := range n {
+		p := at(i)
+		if i == 0 || p.rest != open || len(r.text)-start > termBytes {
+			if i > 0 {
+				end()
+			}
+			r.next()
+			open, start = p.rest, len(r.text)
+			r.text = append(append(append(r.text, '('), open...), " AND run_key IN ("...)
+		} else {
+			r.text = append(r.text, ',')
+		}
+		r.text = appendValue(r.text, p.key)
+		if p.fence != 0 {
+			fences = appendFence(fences, p)
+		}
+	}
+	if n > 0 {
+		end()
+	}
+	return r
+}
+
+func appendFence(b []byte, p point) []byte {
+	if len(b) > 0 {
+		b = append(b, ',')
+	}
+	b = append(appendValue(append(b, '('), p.key), ',')
+	return append(appendValue(b, p.fence), ')')
+}
+
+// packets yields the rows in parts of at most so many bytes. A row that is longer is a part of its own.
 func (r *rows) packets(most int, yield func(sqlText) error) error {
-	var part []byte
-	start := 0
-	for _, end := range r.ends {
-		if len(part) > 0 && len(part)+end-start+1 > most {
-			if err := yield(sqlText(part)); err != nil {
+	start, end := 0, 0
+	for _, e := range r.ends {
+		if end > start && e-start > most {
+			if err := yield(sqlText(r.text[start:end])); err != nil {
 				return err
 			}
-			part = part[:0]
+			start = end + len(r.between())
 		}
-		if len(part) > 0 {
-			part = append(part, ',')
-		}
-		part = append(part, r.text[start:end]...)
-		start = end
+		end = e
 	}
-	if len(part) == 0 {
+	if end == start {
 		return nil
 	}
-	return yield(sqlText(part))
+	return yield(sqlText(r.text[start:end]))
 }
