@@ -13,3 +13,9 @@ var (
 	// The run is released to another replica, and the attempt is not counted.
 	ErrDraining = errors.New("jobs: replica is draining")
 )
+
+// ErrOvertaken is wrapped by the error of a write that was refused because the
+// run is not this attempt's any more: another replica has taken it up with a
+// higher fence, or its end was recorded meanwhile. Whoever gets it rolls back,
+// and returns: what is left to do is the other's.
+var ErrOvertaken = errors.New("jobs: the run was overtaken")

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/belfry-go/belfry/internal/completion"
 	"github.com/belfry-go/belfry/internal/core"
 )
 
 // startHandler runs one handler in a goroutine of its own. The core bounds how many there are.
 func (r *runner) startHandler(a core.Start) {
 	ctx, cancel := context.WithCancelCause(r.base)
+	ctx, mark := completion.With(ctx, a.Occurrence)
 	r.cancels[a.Handle] = cancel
 	r.observer.started(a.Occurrence)
 	run := a.Job.Run
@@ -19,6 +21,7 @@ func (r *runner) startHandler(a core.Start) {
 		ended := core.Ended{Handle: a.Handle}
 		defer func() {
 			cancel(nil)
+			ended.Completed = mark.Committed()
 			r.mail.post(ended)
 		}()
 		guard(&ended, func() error { return run(ctx, a.Occurrence) })

@@ -33,7 +33,7 @@ type Finished struct {
 	Reason  string              // exhausted, permanent, panic, timeout, abandoned; retry or released where it waits; empty where done
 	Late    time.Duration       // from the due to the handler's start
 	Took    time.Duration       // the handler's time
-	Err     error               // the handler's
+	Err     error               // the handler's; it may come after the run was completed (InTx), and then the outcome is done
 }
 
 // Refused is a claim or a finish that the store refused. Cause is taken, busy,

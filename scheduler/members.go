@@ -2,9 +2,9 @@ package scheduler
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/belfry-go/belfry/internal/core"
@@ -17,6 +17,7 @@ func (r *runner) watchRing() {
 	var before *ring.Ring
 	for {
 		owners, changed := r.cfg.Members.Watch()
+		r.hearFences()
 		now := r.buildRing(owners)
 		r.mail.post(core.RingChanged{Ring: now})
 		r.observer.moved(before, now)
@@ -104,21 +105,39 @@ func (r *runner) announceOne(a core.Announce) (next core.Announce, more bool) {
 }
 
 // storeFact is the name under which the members learn which store a replica works with, so that they can tell one
-// that was given another one than the rest. maxFact bounds its value: all facts of a member have
-// to fit into 152 bytes.
+// that was given another one than the rest; fenceFact that of the highest fence that it has seen there. backFact is
+// there where it has seen the store rolled back behind that.
 const (
 	storeFact = "store"
-	maxFact   = 64
+	fenceFact = "fence"
+	backFact  = "rolled-back"
 )
 
 func facts(a core.Announce) map[string]string {
-	switch id := a.Store; {
-	case id == "":
+	if a.Store == "" {
 		return nil
-	case len(id) > maxFact:
-		return map[string]string{storeFact: fmt.Sprintf("%x", sha256.Sum256([]byte(id)))}
-	default:
-		return map[string]string{storeFact: id}
+	}
+	f := map[string]string{storeFact: a.Store, fenceFact: strconv.FormatInt(a.Fence, 10)}
+	if a.RolledBack {
+		f[backFact] = "yes"
+	}
+	return f
+}
+
+// hearFences tells the core what the members have seen of which store.
+func (r *runner) hearFences() {
+	e := core.Heard{Fences: map[string]int64{}, RolledBack: map[string]bool{}}
+	for _, f := range r.cfg.Members.Facts() {
+		store := f[storeFact]
+		if n, err := strconv.ParseInt(f[fenceFact], 10, 64); err == nil && store != "" {
+			e.Fences[store] = max(e.Fences[store], n)
+			if f[backFact] != "" {
+				e.RolledBack[store] = true
+			}
+		}
+	}
+	if len(e.Fences) > 0 {
+		r.mail.post(e)
 	}
 }
 

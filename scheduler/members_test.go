@@ -68,7 +68,12 @@ func (l *ledger) last() said {
 // run starts a replica of these members and this store; its job is due each hour.
 func (l *ledger) run(ctx context.Context, t *testing.T, store idempotency.Store) (*scheduler.Scheduler, <-chan error) {
 	t.Helper()
-	s, err := scheduler.New(scheduler.Config{Namespace: "test", Store: store, Members: l, Lease: lease, Sweep: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	return l.runAs(ctx, t, l, store)
+}
+
+func (l *ledger) runAs(ctx context.Context, t *testing.T, m scheduler.Members, store idempotency.Store) (*scheduler.Scheduler, <-chan error) {
+	t.Helper()
+	s, err := scheduler.New(scheduler.Config{Namespace: "test", Store: store, Members: m, Lease: lease, Sweep: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	job := jobs.Job{Name: "j", Schedule: jobs.Every(time.Hour), Run: quick}
 	if store == nil {
 		job.Guarantee = jobs.Efficiency
@@ -124,8 +129,8 @@ func TestStoreIsAnnounced(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		s, done := l.run(ctx, t, store)
 		time.Sleep(5 * time.Second)
-		if got := l.last(); got.state != "serving" || len(got.facts) != 1 || got.facts["store"] != "first" {
-			t.Errorf("announced %+v, want serving with the store's identity alone", got)
+		if got := l.last(); got.state != "serving" || len(got.facts) != 2 || got.facts["store"] != "first" {
+			t.Errorf("announced %+v, want serving with the store's identity and a fence", got)
 		}
 		store.rename("second")
 		time.Sleep(5 * time.Second)

@@ -125,6 +125,7 @@ func (r *runner) observe(a core.Action) {
 		r.log.Warn("a handler ignores its ended context; its worker stays taken", about(a.Occurrence, "cause", a.Cause)...)
 		notify(o, func(h Hooks) func(context.Context, jobs.Occurrence) { return h.Stuck }, a.Occurrence)
 	case core.Renewed:
+		r.ours.Go(r.hearFences) // in time for the next one
 		if a.Opened {
 			r.log.Info("session opened", "session", a.Session, "offset", a.Offset)
 		}
@@ -163,6 +164,8 @@ func (r *runner) logFinished(a core.Finished) {
 		r.log.Error("run failed for good", about(a.Occurrence, "reason", a.Reason, "err", a.Err)...)
 	case a.Outcome == idempotency.Wait && a.Err != nil:
 		r.debug("attempt failed; the run waits for another", a.Occurrence, "reason", a.Reason, "err", a.Err)
+	case a.Outcome == idempotency.Done && a.Err != nil:
+		r.log.Warn("a handler ended with an error after its run was completed; the run stays done", about(a.Occurrence, "err", a.Err)...)
 	default:
 		r.debug("run ended", a.Occurrence, "reason", a.Reason, "late", a.Late, "took", a.Took)
 	}

@@ -107,7 +107,7 @@ func open(ctx context.Context, path string, o *Options, now func() time.Time) (*
 // anything.
 func (s *Store) prepare(ctx context.Context, full string, o *Options) error {
 	for range readers {
-		r, err := s.connect(ctx, full, "PRAGMA query_only = 1", fmt.Sprintf("PRAGMA cache_size = -%d", readerKiB))
+		r, err := s.connect(ctx, full, "", "PRAGMA query_only = 1", fmt.Sprintf("PRAGMA cache_size = -%d", readerKiB))
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,8 @@ func (s *Store) connectWriter(ctx context.Context, full string, o *Options) erro
 	if o.AllowLossy {
 		sync = "NORMAL"
 	}
-	w, err := s.connect(ctx, full,
+	// Effects begin their transaction through database/sql: as writers.
+	w, err := s.connect(ctx, full, "?_txlock=immediate",
 		"PRAGMA journal_mode = WAL", "PRAGMA synchronous = "+sync, fmt.Sprintf("PRAGMA cache_size = -%d", cacheKiB),
 		fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", walPages), fmt.Sprintf("PRAGMA journal_size_limit = %d", walLimit))
 	if err != nil {
@@ -166,8 +167,8 @@ func (s *Store) connectWriter(ctx context.Context, full string, o *Options) erro
 }
 
 // connect opens one connection and sets it up.
-func (s *Store) connect(ctx context.Context, full string, pragmas ...string) (*conn, error) {
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: full}).EscapedPath())
+func (s *Store) connect(ctx context.Context, full, how string, pragmas ...string) (*conn, error) {
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: full}).EscapedPath()+how)
 	if err != nil {
 		return nil, s.explain(err)
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
 )
@@ -238,13 +239,22 @@ func (s *Store) Finish(ctx context.Context, namespace string, f []idempotency.Fi
 	return answers, nil
 }
 
+// A finish changes a row that is running with its fence.
+const (
+	finishSet   = `state = ?, outcome = ?, reason = ?, text = ?, attempt = ?, exclusive = NULL, wake = ?, finished = ?`
+	finishWhere = `due = ? AND job = ? AND key = ? AND request = ? AND state = 2 AND fence = ?`
+)
+
+// finishArgs are the arguments of finishSet.
+func finishArgs(f idempotency.Finish, now time.Time) []any {
+	state, outcome, wake, finished := columns(f, now)
+	return []any{state, outcome, blob(f.Reason), blob(f.Text), f.Attempt, wake, finished}
+}
+
 func (t *tx) finish(space int64, f idempotency.Finish) (idempotency.FinishAnswer, error) {
-	state, outcome, wake, finished := columns(f, t.now)
 	due, key, request := f.ID.Due.Unix(), []byte(f.ID.Key), []byte(f.ID.Request)
-	n, err := t.exec(`UPDATE belfry_run SET state = ?, outcome = ?, reason = ?, text = ?, attempt = ?, exclusive = NULL, wake = ?, finished = ?
-WHERE space = ? AND due = ? AND job = ? AND key = ? AND request = ? AND state = 2 AND fence = ?`,
-		state, outcome, blob(f.Reason), blob(f.Text), f.Attempt, wake, finished,
-		space, due, f.ID.Job, key, request, f.Fence)
+	n, err := t.exec(`UPDATE belfry_run SET `+finishSet+`
+WHERE space = ? AND `+finishWhere, append(finishArgs(f, t.now), space, due, f.ID.Job, key, request, f.Fence)...)
 	if err != nil || n == 1 {
 		return idempotency.Finished, err
 	}

@@ -9,10 +9,12 @@
 package storetest
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // Store is what the suite tests: it reads what was written through History.
@@ -37,6 +39,19 @@ type Harness struct {
 	// Advance moves the store's clock, which stands still otherwise. Nil: the
 	// clock runs by itself, and the suite waits.
 	Advance func(d time.Duration)
+
+	// Effect is what Stress finishes runs with. Nil: by Finish.
+	Effect *Effect
+}
+
+// Effect is a driver's way to end a run in the transaction of its effect.
+type Effect struct {
+	// Apply commits one more effect of the occurrence and, in the same transaction, ends its run as done. Where another
+	// holder has overtaken this one it commits nothing, and its error wraps jobs.ErrOvertaken.
+	Apply func(ctx context.Context, s Store, o jobs.Occurrence) error
+
+	// Count returns how many effects were committed, by key.
+	Count func(ctx context.Context) (map[string]int, error)
 }
 
 // law is one subtest.

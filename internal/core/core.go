@@ -57,10 +57,14 @@ type Core struct {
 	opening bool
 	store   string // the identity of the store that we began with
 	foreign string // why the store that answers now is another one; empty: it is not
+	witness witness
 	refused string // why the store will never take us; empty: it may
-	clock   clock
-	health  health
-	said    Announce // last
+
+	rolledBack string // why the store is not what it was; empty: it is
+
+	clock  clock
+	health health
+	said   Announce // last
 
 	lanes
 
@@ -171,6 +175,8 @@ func (c *Core) handle(e Event) {
 		c.streamed(e)
 	case Hinted:
 		c.sweeper.hinted = true
+	case Heard:
+		c.hearFences(e)
 	case Stop:
 		c.drain(e.Why)
 	}

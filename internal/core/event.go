@@ -39,6 +39,7 @@ type Ended struct {
 	Text      string // Err's, read where a panic of Error harms nobody
 	Permanent bool   // Err is marked so
 	Panic     bool   // Err tells the panic, or that the handler ended its goroutine
+	Completed bool   // the handler has committed the run's completion itself: it is done, whatever Err says
 }
 
 // Return is the Ended of a handler that returned err. It calls err's methods.
@@ -63,6 +64,13 @@ type Streamed struct {
 // often as it likes; all it does is to make the next sweep come sooner.
 type Hinted struct{}
 
+// Heard tells what the members have announced of stores, by their identity as an Announce has it: the highest fence that
+// any has seen, and those that one has seen rolled back. It may come at any time; what was told before stays known.
+type Heard struct {
+	Fences     map[string]int64
+	RolledBack map[string]bool
+}
+
 // Stop tells the replica to drain, and why: the rest of a sentence that begins with "stopping:". It may be told
 // again; that changes nothing.
 type Stop struct{ Why string }
@@ -73,4 +81,5 @@ func (Replied) event()     {}
 func (Ended) event()       {}
 func (Streamed) event()    {}
 func (Hinted) event()      {}
+func (Heard) event()       {}
 func (Stop) event()        {}

@@ -20,11 +20,11 @@ type session struct {
 }
 
 func (c *Core) openSession() {
-	if !c.cfg.Store || c.opening || c.session != nil || c.draining {
+	if !c.cfg.Store || c.opening || c.session != nil || c.draining || c.rolledBack != "" {
 		return
 	}
 	c.opening = true
-	sent := c.now
+	sent, before := c.now, c.witness
 	type opened struct {
 		s idempotency.Session
 		r idempotency.Renewal
@@ -46,7 +46,7 @@ func (c *Core) openSession() {
 			case err != nil:
 				c.openAgain(c.cfg.callTimeout() / 2)
 			default:
-				c.opened(o.s, o.r, sent)
+				c.opened(o.s, o.r, sent, before)
 			}
 		}))
 }
@@ -59,7 +59,7 @@ func (c *Core) openAgain(pause time.Duration) {
 	})
 }
 
-func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant) {
+func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant, before witness) {
 	if c.store == "" {
 		c.store = r.Store
 	}
@@ -70,6 +70,11 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 		return
 	}
 	c.opening, c.foreign = false, ""
+	if c.wentBack(r, before) {
+		c.closeSession(s, func() {})
+		c.announce()
+		return
+	}
 	c.sample(r, sent)
 	c.session = &session{Session: s, sent: sent}
 	c.emit(Renewed{Session: s.ID, Opened: true, Offset: c.offset()})
@@ -121,7 +126,7 @@ func (c *Core) renew(s *session) bool {
 	if c.session != s {
 		return false
 	}
-	sent := c.now
+	sent, before := c.now, c.witness
 	c.emit(newCall("RenewSession",
 		func(ctx context.Context, st idempotency.Store) (idempotency.Renewal, error) {
 			return st.RenewSession(ctx, s.Session)
@@ -134,6 +139,9 @@ func (c *Core) renew(s *session) bool {
 			case err == nil && r.Store != c.store:
 				c.lose("it is of another store")
 				c.replaced(r.Store)
+			case err == nil && c.wentBack(r, before):
+				c.lose("the store was rolled back")
+				c.announce()
 			case err == nil && sent.Mono > s.sent.Mono:
 				s.sent = sent
 				c.sample(r, sent)

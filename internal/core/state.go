@@ -28,7 +28,7 @@ const (
 // announce tells the others our state where it changed. To serve, a session must have taken our jobs: until
 // then there is nothing to tell, or what was told last still holds.
 func (c *Core) announce() {
-	say := Announce{State: Serving, Store: c.store}
+	say := Announce{State: Serving, Store: announced(c.store), Fence: c.witness.of(c.store), RolledBack: c.rolledBack != ""}
 	switch {
 	case c.draining:
 		say.State, say.Reason = Draining, c.stopping
@@ -36,12 +36,16 @@ func (c *Core) announce() {
 		say.State, say.Reason = Unfit, c.refused
 	case c.foreign != "":
 		say.State, say.Reason = Unfit, c.foreign
+	case c.rolledBack != "":
+		say.State, say.Reason = Unfit, c.rolledBack
 	case c.health.unfit != "":
 		say.State, say.Reason = Unfit, c.health.unfit
 	case c.cfg.Store && c.said.State != Serving && (c.session == nil || !c.session.declared):
 		return
 	}
-	if say != c.said {
+	news := say
+	news.Fence = c.said.Fence
+	if news != c.said {
 		c.said = say
 		c.emit(say)
 	}

@@ -98,6 +98,7 @@ func (c *Core) occurrence(j *job, id idempotency.ID, fence int64, attempts int, 
 // fence begins once: a late answer of a repeated call is not a second start.
 func (c *Core) begin(j *job, r idempotency.Run, hedged bool) {
 	w := &c.workers
+	c.saw(r.Fence)
 	if _, had := w.known[r.Fence]; had || w.byFence[r.Fence] != nil {
 		return
 	}
@@ -195,6 +196,8 @@ func (c *Core) ended(e Ended) {
 			c.workers.recording++
 		}
 		c.letGo(h)
+	case e.Completed:
+		c.completed(h, e.Err)
 	case e.Err == nil:
 		c.write(h, idempotency.Finish{Outcome: idempotency.Done, Attempt: h.occ.Attempt}, nil)
 	case e.Panic:
@@ -206,6 +209,14 @@ func (c *Core) ended(e Ended) {
 	default:
 		c.attempted(h, e.Err, reasonRetry)
 	}
+}
+
+// completed takes the end of a run that is recorded already.
+func (c *Core) completed(h *held, err error) {
+	h.written, h.answered = true, true
+	c.workers.recording++
+	c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, err)
+	c.letGo(h)
 }
 
 // attempted records an attempt that failed: another one follows after a while, or the run has failed for good.
@@ -262,7 +273,7 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 		case a == idempotency.Fenced:
 			c.emit(Refused{Occurrence: h.occ, Cause: "fenced"})
 		case a == idempotency.Completed:
-			c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, nil)
+			c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, err)
 		default:
 			c.observe(h, f, err)
 			if f.Reason == reasonReleased {

@@ -34,6 +34,7 @@ var rules = []struct {
 	{"readme", checkReadme},
 	{"snippet", checkSnippet},
 	{"link", checkLink},
+	{"faults", checkFaults},
 }
 
 // TestHouse holds this repository to the rules.

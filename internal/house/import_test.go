@@ -21,13 +21,15 @@ var mayImport = []direction{
 	{"idempotency", nil},
 	{"membership", nil},
 	{"internal/core", []string{"jobs", "ring", "idempotency"}},
-	{"scheduler", []string{"jobs", "ring", "idempotency", "internal/core"}},
-	{"idempotency/...", []string{"jobs", "ring", "idempotency", "idempotency/internal/rule"}},
+	{"internal/completion", []string{"jobs", "idempotency"}},
+	{"scheduler", []string{"jobs", "ring", "idempotency", "internal/completion", "internal/core"}},
+	{"idempotency/...", []string{"jobs", "ring", "idempotency", "idempotency/internal/...", "internal/completion"}},
 	{"membership/...", []string{"membership"}},
 	{"scheduler/...", []string{"jobs", "ring", "idempotency", "membership", "scheduler"}},
 	{"internal/...", []string{"jobs", "ring", "idempotency", "idempotency/...", "membership", "scheduler", "internal/..."}},
 	{"cmd/...", []string{"jobs", "ring", "idempotency", "idempotency/...", "membership", "membership/...", "scheduler", "scheduler/...", "internal/...", "cmd/..."}},
 	{"examples/...", []string{"jobs", "ring", "idempotency", "idempotency/...", "membership", "membership/...", "scheduler", "scheduler/...", "examples/..."}},
+	{"tools/...", nil}, // a module of its own
 	{".", nil},
 }
 
@@ -95,10 +97,11 @@ func checkDependency(t *tree) (bad []string) {
 var (
 	consumer   = []string{"scheduler", "membership", "jobs", "idempotency/sqlite"}
 	notForThem = []string{
-		"github.com/jackc", "github.com/lib/pq", "github.com/go-sql-driver", "github.com/redis",
+		"github.com/jackc", "github.com/lib/pq", "github.com/go-sql-driver", "filippo.io/edwards25519", "github.com/redis",
+		"github.com/cenkalti/backoff", "github.com/anishathalye/porcupine", "go.yaml.in/yaml", "k8s.io",
 		"go.etcd.io", "google.golang.org/grpc", "google.golang.org/protobuf",
 		"github.com/prometheus", "go.opentelemetry.io",
-		"github.com/charmbracelet", "golang.org/x/term", "github.com/spf13",
+		"github.com/charmbracelet", "golang.org/x/term", "github.com/mattn/go-isatty", "github.com/spf13",
 		"github.com/stretchr", "go.uber.org/goleak", "pgregory.net/rapid", "testing",
 	}
 )

@@ -1,6 +1,8 @@
 package testservers
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"testing"
 )
@@ -19,17 +21,26 @@ type Database struct {
 func (s *Server) Database(t testing.TB) Database {
 	t.Helper()
 	name := fmt.Sprintf("t%d", s.made.Add(1))
-	if err := s.exec("create database " + name); err != nil {
-		t.Fatal(err)
+	err := s.administer(context.Background(), func(ctx context.Context, db *sql.DB) error {
+		_, err := db.ExecContext(ctx, "create database "+name)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("testservers: make a database of %s: %v", s.engine.name, err)
 	}
 	if s.shared { // a private server is discarded whole, and may be down by then
-		t.Cleanup(func() {
-			if err := s.exec(fmt.Sprintf(s.engine.drop, name)); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Cleanup(func() { s.drop(t, name) })
 	}
 	return Database{Name: name, Addr: s.Addr(), engine: s.engine}
+}
+
+func (s *Server) drop(t testing.TB, name string) {
+	err := s.administer(context.Background(), func(ctx context.Context, db *sql.DB) error {
+		return s.engine.drop(ctx, db, name)
+	})
+	if err != nil {
+		t.Errorf("testservers: drop database %s of %s: %v", name, s.engine.name, err)
+	}
 }
 
 // At returns the same database, to be reached at another host:port.

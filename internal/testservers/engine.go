@@ -1,7 +1,9 @@
 package testservers
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -28,9 +30,9 @@ type engine struct {
 	open    func(dsn string) (*sql.DB, error)
 	dsn     func(addr, database string) string
 	url     func(addr, database string) string
-	admin   string // the database to be in when there is no other
-	dataDir string // the query for the data directory
-	drop    string // the statement that drops the database %s, whoever uses it
+	admin   string                                                   // the database to be in when there is no other
+	dataDir string                                                   // the query for the data directory
+	drop    func(ctx context.Context, db *sql.DB, name string) error // drops a database, whoever uses it
 }
 
 var postgres = &engine{
@@ -54,7 +56,10 @@ var postgres = &engine{
 	url:     postgresURL,
 	admin:   "postgres",
 	dataDir: "show data_directory",
-	drop:    "drop database %s with (force)",
+	drop: func(ctx context.Context, db *sql.DB, name string) error {
+		_, err := db.ExecContext(ctx, "drop database "+name+" with (force)")
+		return err
+	},
 }
 
 func postgresURL(addr, database string) string {
@@ -84,7 +89,7 @@ var mariaDB = &engine{
 	dsn:     func(addr, database string) string { return fmt.Sprintf("root@tcp(%s)/%s", addr, database) },
 	url:     func(addr, database string) string { return fmt.Sprintf("mysql://root@%s/%s", addr, database) },
 	dataDir: "select @@datadir",
-	drop:    "drop database %s",
+	drop:    dropMariaDB,
 }
 
 func openMariaDB(dsn string) (*sql.DB, error) {
@@ -98,6 +103,35 @@ func openMariaDB(dsn string) (*sql.DB, error) {
 		return nil, err
 	}
 	return sql.OpenDB(connector), nil
+}
+
+// dropMariaDB ends the connections to a database first: it would wait for their transactions.
+func dropMariaDB(ctx context.Context, db *sql.DB, name string) error {
+	var ids []int64
+	rows, err := db.QueryContext(ctx, "select id from information_schema.processlist where db = '"+name+"'")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		const gone = 1094 // the connection ended meanwhile
+		_, err := db.ExecContext(ctx, fmt.Sprintf("kill %d", id))
+		if refused, ok := errors.AsType[*mysql.MySQLError](err); err != nil && !(ok && refused.Number == gone) {
+			return err
+		}
+	}
+	_, err = db.ExecContext(ctx, "drop database "+name)
+	return err
 }
 
 // programs returns the paths of the engine's two programs, or an error that says which is missing.

@@ -1,6 +1,7 @@
 package testservers
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 )
@@ -34,7 +35,30 @@ func StartMariaDB(t testing.TB, o Options) Private {
 func private(t testing.TB, e *engine, o Options) Private {
 	t.Helper()
 	need(t, e)
-	s, err := launch(e, o)
+	from, err := shares[e].data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keep(t, e, o, from.data())
+}
+
+// Copy starts another server for this test, on a copy of the data of p, as a backup that was restored would be. p must
+// not run.
+func (p Private) Copy(t testing.TB, o Options) Private {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.runsLocked() {
+		t.Fatalf("testservers: copy %s: it runs; stop or kill it first", p.engine.name)
+	}
+	c := keep(t, p.engine, o, p.data())
+	c.made.Store(p.made.Load()) // the names that are taken in it
+	return c
+}
+
+func keep(t testing.TB, e *engine, o Options, from string) Private {
+	t.Helper()
+	s, err := launch(e, o, from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +80,7 @@ func (p Private) Stop() error {
 }
 
 func (p Private) stopLocked() error {
-	if p.proc == nil {
+	if !p.runsLocked() {
 		return nil
 	}
 	if err := p.proc.thaw(); err != nil {
@@ -88,8 +112,8 @@ func (p Private) Resume() error { return p.paused("resume", (*process).thaw) }
 func (p Private) paused(what string, do func(*process) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.proc == nil {
-		return p.wrap(what, fmt.Errorf("it does not run"))
+	if !p.runsLocked() {
+		return p.wrap(what, errors.New("it does not run"))
 	}
 	return p.wrap(what, do(p.proc))
 }

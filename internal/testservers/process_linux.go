@@ -134,7 +134,7 @@ type member struct {
 	began       string // with pid, names a process for ever
 }
 
-func (m member) halted() bool { return bytes.IndexByte([]byte("TtZX"), m.state) >= 0 }
+func (m member) halted() bool { return strings.IndexByte("TtZX", m.state) >= 0 }
 
 // lives reports whether the process still runs. One that only waits for its parent to take note of its end does not.
 func (m member) lives() bool {
@@ -149,10 +149,7 @@ func (p *process) family() ([]member, error) {
 		return nil, fmt.Errorf("process %d has ended", p.cmd.Process.Pid)
 	default:
 	}
-	paths, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return nil, err
-	}
+	paths, _ := filepath.Glob("/proc/[0-9]*") // errs only for a bad pattern
 	children := make(map[int][]member)
 	var all []member
 	for _, path := range paths {
@@ -166,7 +163,7 @@ func (p *process) family() ([]member, error) {
 			all = append(all, m)
 		}
 	}
-	for i := 0; i < len(all); i++ {
+	for i := 0; i < len(all); i++ { // it grows meanwhile
 		all = append(all, children[all[i].pid]...)
 	}
 	return all, nil
@@ -178,8 +175,7 @@ func look(pid int) (member, error) {
 	if err != nil {
 		return member{}, err
 	}
-	_, rest, _ := strings.Cut(string(b[bytes.LastIndexByte(b, ')')+1:]), " ")
-	f := strings.Fields(rest)
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(f) < 20 {
 		return member{}, fmt.Errorf("/proc/%d/stat: %q", pid, b)
 	}

@@ -2,6 +2,7 @@ package testservers
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,7 +21,7 @@ import (
 const (
 	startTime = 2 * time.Minute          // bounds a start, and the making of a data directory
 	askTime   = 30 * time.Second         // bounds each statement of ours
-	askPace   = 10 * time.Millisecond    // between two questions whether a server is ready
+	askPace   = 25 * time.Millisecond    // between two questions whether a server is ready
 	tailBytes = 8 << 10                  // of a log, shown with a failure
 	taken     = "Address already in use" // logged by both engines when they do not get their port
 
@@ -44,8 +45,21 @@ type Server struct {
 
 var sweepOnce sync.Once
 
-// launch makes a data directory and starts a server on it.
-func launch(e *engine, o Options) (*Server, error) {
+// launch starts a server on a new data directory, which is a copy of the one named from, if any is.
+func launch(e *engine, o Options, from string) (*Server, error) {
+	s, err := create(e, o, from)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.begin(); err != nil {
+		err = fmt.Errorf("testservers: start %s: %w; its log ends with\n%s", e.name, err, s.tail(0))
+		return nil, errors.Join(err, s.discard())
+	}
+	return s, nil
+}
+
+// create returns a server that does not run yet.
+func create(e *engine, o Options, from string) (*Server, error) {
 	parent, disk := parents()
 	sweepOnce.Do(func() { sweep(parent, disk) })
 	if o.Disk {
@@ -56,14 +70,14 @@ func launch(e *engine, o Options) (*Server, error) {
 		return nil, fmt.Errorf("testservers: directory for %s: %w", e.name, err)
 	}
 	s := &Server{engine: e, args: o.Args, home: home}
-	if err := s.launch(); err != nil {
-		err = fmt.Errorf("testservers: start %s: %w; its log ends with\n%s", e.name, err, s.tail(0))
+	if err := s.create(from); err != nil {
+		err = fmt.Errorf("testservers: data directory for %s: %w\n%s", e.name, err, s.tail(0))
 		return nil, errors.Join(err, home.remove())
 	}
 	return s, nil
 }
 
-func (s *Server) launch() error {
+func (s *Server) create(from string) error {
 	program, creator, err := s.engine.programs()
 	if err != nil {
 		return err
@@ -72,31 +86,34 @@ func (s *Server) launch() error {
 	if err := give(s.home.path, s.engine.users); err != nil {
 		return err
 	}
-	if err := s.create(creator); err != nil {
-		return fmt.Errorf("%s: %w", creator, err)
+	command := append([]string{creator}, s.engine.create(s.data())...)
+	if from != "" {
+		command = []string{"cp", "-a", from, s.data()}
 	}
-	if s.port, err = freePort(); err != nil {
-		return err
-	}
-	err = s.start()
-	if err != nil && strings.Contains(s.tail(0), taken) { // somebody was quicker
-		if s.port, err = freePort(); err == nil {
-			err = s.start()
-		}
-	}
-	return err
-}
-
-// create makes the data directory.
-func (s *Server) create(creator string) error {
-	p, err := s.run(creator, s.engine.create(s.data())...)
+	p, err := s.run(command[0], command[1:]...)
 	if err != nil {
 		return err
 	}
 	late := time.AfterFunc(startTime, p.kill)
 	defer late.Stop()
 	<-p.done
-	return p.err
+	if p.err != nil {
+		return fmt.Errorf("%s: %w", command[0], p.err)
+	}
+	return os.Truncate(s.log(), 0) // of good advice
+}
+
+// begin starts a new server on a port of its own, and on another one if somebody was quicker to take that.
+func (s *Server) begin() (err error) {
+	for range 2 {
+		if s.port, err = freePort(); err != nil {
+			return err
+		}
+		if err = s.start(); err == nil || !strings.Contains(s.tail(0), taken) {
+			return err
+		}
+	}
+	return err
 }
 
 // start starts the server, and returns when it answers.
@@ -126,8 +143,17 @@ func (s *Server) run(program string, args ...string) (*process, error) {
 // ready returns when the server answers. That it is this one, and no other that was quicker to take the port, is shown
 // by its data directory.
 func (s *Server) ready(p *process) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), startTime, fmt.Errorf("not ready within %v", startTime))
 	defer cancel()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	go func() { // not in the loop: whoever has the port instead may leave a question without an answer
+		select {
+		case <-p.done:
+			fail(fmt.Errorf("it ended before it was ready: %v", p.err))
+		case <-ctx.Done():
+		}
+	}()
 	again := time.NewTicker(askPace)
 	defer again.Stop()
 	for {
@@ -136,40 +162,30 @@ func (s *Server) ready(p *process) error {
 			return nil
 		}
 		select {
-		case <-p.done:
-			return fmt.Errorf("it ended before it was ready: %v", p.err)
 		case <-ctx.Done():
-			return fmt.Errorf("not ready within %v: data directory %q, %w", startTime, data, err)
+			return context.Cause(ctx)
 		case <-again.C:
 		}
 	}
 }
 
 func (s *Server) askDataDir(ctx context.Context) (data string, err error) {
-	db, err := s.engine.open(s.engine.dsn(s.Addr(), s.engine.admin))
-	if err != nil {
-		return "", err
-	}
-	defer db.Close()
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	err = db.QueryRowContext(ctx, s.engine.dataDir).Scan(&data)
+	err = s.administer(ctx, func(ctx context.Context, db *sql.DB) error {
+		return db.QueryRowContext(ctx, s.engine.dataDir).Scan(&data)
+	})
 	return data, err
 }
 
-// exec runs one statement as the server's administrator.
-func (s *Server) exec(statement string) error {
+// administer lets the server's administrator do something to it, within askTime.
+func (s *Server) administer(ctx context.Context, do func(context.Context, *sql.DB) error) error {
 	db, err := s.engine.open(s.engine.dsn(s.Addr(), s.engine.admin))
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	if _, err := db.ExecContext(ctx, statement); err != nil {
-		return fmt.Errorf("testservers: %s: %s: %w", s.engine.name, statement, err)
-	}
-	return nil
+	return do(ctx, db)
 }
 
 // Addr is the server's host:port, the same for its whole life.
@@ -199,6 +215,19 @@ func (s *Server) tail(from int64) string {
 	}
 	b = b[min(from, int64(len(b))):]
 	return string(b[max(0, len(b)-tailBytes):])
+}
+
+// runsLocked reports whether the server runs. One that ended by itself does not.
+func (s *Server) runsLocked() bool {
+	if s.proc == nil {
+		return false
+	}
+	select {
+	case <-s.proc.done:
+		return false
+	default:
+		return true
+	}
 }
 
 // discard ends the server and removes what it left.

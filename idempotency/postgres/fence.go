@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/belfry-go/belfry/jobs"
+)
+
+// Fenced is the result of a write that demands its fence, on a table of the
+// application's own: nil where it changed a row, an error that wraps
+// jobs.ErrOvertaken where it changed none, else err.
+//
+// InTx is for effects in the store's own database. Where the effect is in
+// another one, the resource itself refuses a holder that was overtaken while it
+// was paused, by remembering the highest fence that has written to it:
+//
+//	alter table accounts add column fence bigint not null default 0
+//
+//	err := postgres.Fenced(pool.Exec(ctx,
+//		`update accounts set plan = $1, fence = $2 where id = $3 and fence < $2`,
+//		plan, o.Fence, o.Key))
+//
+// The row exists before, and a run writes to it once: a second write with the
+// same fence changes nothing, and so looks overtaken. Where a write was not
+// answered, read the row: it was done if its fence is o.Fence. Fences rise per
+// job and key, so a row belongs to the key of one job; a row that several jobs
+// write to has a fence column for each. A run that crashed after the write is
+// repeated with a higher fence, and so writes again: the effect sets a value
+// and does not add to one.
+//
+// In a transaction at repeatable read or serializable a holder that was
+// overtaken may get a serialization failure (SQLSTATE 40001) instead, which is
+// returned as it is; repeated, the write changes no row.
+func Fenced(tag pgconn.CommandTag, err error) error {
+	if err == nil && tag.RowsAffected() == 0 {
+		err = fmt.Errorf("postgres: the write changed no row, for a higher fence has written to it: %w", jobs.ErrOvertaken)
+	}
+	return err
+}

@@ -1,0 +1,7 @@
+package ring
+
+import "testing"
+
+func TestThere(t *testing.T) { shown(t) }
+
+func shown(t *testing.T) {}

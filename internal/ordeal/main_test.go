@@ -1,0 +1,34 @@
+package ordeal
+
+import (
+	"flag"
+	"math/rand/v2"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/belfry-go/belfry/internal/testservers"
+)
+
+var (
+	ops     = flag.Int("ordeal.ops", 2000, "questions in each history that is judged")
+	kills   = flag.Int("ordeal.kills", 3, "how often the server of a test is ended")
+	commits = flag.Int("ordeal.commits", 30, "how many commits lose their reply, of claims and of finishes each")
+	seedIn  = flag.Uint64("ordeal.seed", 0, "seed of all that is random; 0 draws one")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testservers.Main(m)) }
+
+// seed is what the test's choices come from. A test that fails prints how to make them again.
+func seed(t *testing.T) uint64 {
+	s := *seedIn
+	if s == 0 {
+		s = rand.Uint64()
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the same choices, if not the same interleaving: go test ./internal/ordeal -run '^%s$' -ordeal.seed %d", t.Name(), s)
+		}
+	})
+	return s
+}
