@@ -151,7 +151,7 @@ func find(t *tx, s rule.Schema) (f rule.Found, err error) {
 		if err != nil {
 			return f, err
 		}
-	case noRight, noDatabase:
+	case noTableRight, noDatabase:
 		return f, refuse("table %s is not there, or the user may not read it (%w); check the database and the prefix, and the rights in docs/stores.md", s.Store, err)
 	default:
 		return f, err
@@ -203,19 +203,14 @@ func lock(t *tx) error {
 
 // mayNot says which right lacks whoever may not change tables.
 func mayNot(err error) error {
-	if c := code(err); c == noRight || c == noDatabase {
+	if c := code(err); c == noTableRight || c == noDatabase {
 		return refuse("the user may not change the schema (%w); run `belfry migrate --store …` as one who may, or GRANT CREATE, ALTER, INDEX, SELECT, INSERT, UPDATE on the database to this one", err)
 	}
 	return err
 }
 
-// Errors of the server that tell what is not there, or who may not.
-const (
-	noDatabase = 1044 // access to it is denied
-	noColumn   = 1054
-	noRight    = 1142
-	noTable    = 1146
-)
+// noColumn is the server's error about a column that is not there.
+const noColumn = 1054
 
 // code is the server's number of an error, 0 where the error is not the server's.
 func code(err error) uint16 {

@@ -52,7 +52,7 @@ func checkRights(t *tx, s rule.Schema) error {
 				"DELETE": `DELETE FROM ` + table + ` WHERE FALSE`,
 			}[right])
 			switch code(err) {
-			case noRight, noDatabase:
+			case noTableRight, noDatabase:
 				lacks = append(lacks, fmt.Sprintf("GRANT %s ON %s TO '%s'@'%s'", right, render(t.prefix, table, nil), name, host))
 			case noTable, noColumn: // the schema was changed, which is for others to say
 			case 0:

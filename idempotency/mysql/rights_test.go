@@ -97,7 +97,7 @@ func TestLeastPrivilegeIsLeast(t *testing.T) {
 		`CREATE INDEX more ON belfry_run (fence)`, `ALTER TABLE belfry_sequence AUTO_INCREMENT = 9`,
 		`UPDATE belfry_store SET version = 2`, `DELETE FROM belfry_store`, `DELETE FROM belfry_space`, `DELETE FROM belfry_entry`,
 	} {
-		if _, err := db.ExecContext(t.Context(), text); code(err) != noRight {
+		if _, err := db.ExecContext(t.Context(), text); code(err) != noTableRight {
 			t.Errorf("%s: %v, want no permission", text, err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestLeastPrivilegeIsLeast(t *testing.T) {
 		if errors.Is(err, idempotency.ErrRefused) {
 			continue // until the lease has ended
 		}
-		if code(err) != noRight {
+		if code(err) != noTableRight {
 			t.Errorf("drop namespace: %v, want no permission", err)
 		}
 		return
