@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,15 +11,21 @@ import (
 	"github.com/belfry-go/belfry/internal/testservers"
 )
 
+// asking is held while somebody asks who waits: the server shows what it showed before, until nobody has asked for 100 ms.
+var asking sync.Mutex
+
 // waits returns once some transaction in the database waits for a lock, or done is closed: then false.
 func waits(t *testing.T, db *sql.DB, done <-chan struct{}) bool {
 	t.Helper()
-	tick := time.NewTicker(150 * time.Millisecond) // the server renews its list when nobody has read it for 100
-	defer tick.Stop()
 	for {
+		asking.Lock()
+		pause := time.NewTimer(150 * time.Millisecond)
+		<-pause.C
 		var n int
-		if err := db.QueryRow(`SELECT count(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
-WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()`).Scan(&n); err != nil {
+		err := db.QueryRow(`SELECT count(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
+WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()`).Scan(&n)
+		asking.Unlock()
+		if err != nil {
 			t.Fatal(err)
 		}
 		if n > 0 {
@@ -27,7 +34,7 @@ WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()`).Scan(&n); err != nil {
 		select {
 		case <-done:
 			return false
-		case <-tick.C:
+		default:
 		}
 	}
 }
@@ -39,7 +46,7 @@ func TestWhoWaitsForAClaim(t *testing.T) {
 	t.Parallel()
 	d := testservers.MariaDB(t).Database(t)
 	admin := client(t, d, "")
-	s := openOn(t, client(t, d, ""), nil)
+	s := openOn(t, client(t, d, hostile), nil)
 	w := newWorker(t, s)
 	other := w.beside(t, s)
 	ended := other.wins(t, "ended")
