@@ -209,7 +209,7 @@ func mayNot(err error) error {
 	return err
 }
 
-// Errors of the server that tell what is not there.
+// noColumn is the server's error about a column that is not there.
 const noColumn = 1054
 
 // code is the server's number of an error, 0 where the error is not the server's.
