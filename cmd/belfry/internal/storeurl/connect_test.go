@@ -2,11 +2,14 @@ package storeurl
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/belfry-go/belfry/internal/testservers"
 )
@@ -53,6 +56,9 @@ func TestCanary(t *testing.T) {
 			}
 			if text := err.Error(); !strings.Contains(text, c.want) || strings.Contains(text, canary) {
 				t.Errorf("got %v, want an error that says %q", err, c.want)
+			}
+			if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok && strings.Contains(parse.ConnString, canary) {
+				t.Error("the error beneath has the password")
 			}
 		})
 	}
