@@ -28,14 +28,9 @@ var postgresDialect = dialect{
 
 	connections: `select count(*) from pg_stat_activity where datname = '%s' and backend_type = 'client backend'`,
 	tables:      `select count(*) from information_schema.tables where table_schema = 'public'`,
-	loseCommits: func(p *faultproxy.Proxy, on bool, end faultproxy.End) {
-		if on {
-			p.ToClient.Lose(faultproxy.PostgresCommitted, end)
-		} else {
-			p.ToClient.Lose(nil, end)
-		}
-	},
-	lost: func(c faultproxy.Counts) int { return c.Lost },
+	commit:      faultproxy.PostgresCommitted,
+	lose:        func(p *faultproxy.Proxy, m faultproxy.Match, end faultproxy.End) { p.ToClient.Lose(m, end) },
+	lost:        func(c faultproxy.Counts) int { return c.Lost },
 }
 
 func openPostgres(t *testing.T, dsn string, conns int) *handle {
@@ -77,14 +72,9 @@ var mysqlDialect = dialect{
 
 	connections: `select count(*) from information_schema.processlist where db = '%s'`,
 	tables:      `select count(*) from information_schema.tables where table_schema = '%s'`,
-	loseCommits: func(p *faultproxy.Proxy, on bool, end faultproxy.End) {
-		if on {
-			p.LoseReply(faultproxy.MySQLCommit, end)
-		} else {
-			p.LoseReply(nil, end)
-		}
-	},
-	lost: func(c faultproxy.Counts) int { return c.Replies },
+	commit:      faultproxy.MySQLCommit,
+	lose:        (*faultproxy.Proxy).LoseReply,
+	lost:        func(c faultproxy.Counts) int { return c.Replies },
 }
 
 func openMySQL(t *testing.T, dsn string, conns int) *handle {
