@@ -17,6 +17,7 @@ func (r *runner) watchRing() {
 	var before *ring.Ring
 	for {
 		owners, changed := r.cfg.Members.Watch()
+		r.hearFences()
 		now := r.buildRing(owners)
 		r.mail.post(core.RingChanged{Ring: now})
 		r.observer.moved(before, now)
@@ -104,29 +105,39 @@ func (r *runner) announceOne(a core.Announce) (next core.Announce, more bool) {
 }
 
 // storeFact is the name under which the members learn which store a replica works with, so that they can tell one
-// that was given another one than the rest; fenceFact that of the highest fence that it has seen there.
+// that was given another one than the rest; fenceFact that of the highest fence that it has seen there. backFact is
+// there where it has seen the store rolled back behind that.
 const (
 	storeFact = "store"
 	fenceFact = "fence"
+	backFact  = "rolled-back"
 )
 
 func facts(a core.Announce) map[string]string {
 	if a.Store == "" {
 		return nil
 	}
-	return map[string]string{storeFact: a.Store, fenceFact: strconv.FormatInt(a.Fence, 10)}
+	f := map[string]string{storeFact: a.Store, fenceFact: strconv.FormatInt(a.Fence, 10)}
+	if a.RolledBack {
+		f[backFact] = "yes"
+	}
+	return f
 }
 
-// hearFences tells the core what fences the members have seen of which store.
+// hearFences tells the core what the members have seen of which store.
 func (r *runner) hearFences() {
-	seen := map[string]int64{}
+	e := core.Heard{Fences: map[string]int64{}, RolledBack: map[string]bool{}}
 	for _, f := range r.cfg.Members.Facts() {
-		if n, err := strconv.ParseInt(f[fenceFact], 10, 64); err == nil && f[storeFact] != "" {
-			seen[f[storeFact]] = max(seen[f[storeFact]], n)
+		store := f[storeFact]
+		if n, err := strconv.ParseInt(f[fenceFact], 10, 64); err == nil && store != "" {
+			e.Fences[store] = max(e.Fences[store], n)
+			if f[backFact] != "" {
+				e.RolledBack[store] = true
+			}
 		}
 	}
-	if len(seen) > 0 {
-		r.mail.post(core.Heard{Fences: seen})
+	if len(e.Fences) > 0 {
+		r.mail.post(e)
 	}
 }
 

@@ -55,41 +55,72 @@ func (s putBack) RenewSession(ctx context.Context, x idempotency.Session) (idemp
 	return r, err
 }
 
-// F37: a replica that starts where the others have seen their store rolled back learns it from their facts, and so does one
-// that was there before.
-func TestRollbackIsToldByFacts(t *testing.T) {
+// start runs a replica that the board tells of the others.
+func (b *board) start(ctx context.Context, t *testing.T, f *fleet, name string, store idempotency.Store) (poster, <-chan error) {
+	t.Helper()
+	p := poster{&ledger{seat: seat{f.gossip, name}}, b}
+	_, done := p.runAs(ctx, t, p, store)
+	return p, done
+}
+
+// F37: a replica that starts where the others have seen a higher fence than the store has drawn knows that this was rolled
+// back; and then those who were there before believe it.
+func TestRollbackIsFoundByWhoStarts(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		b := &board{facts: map[string]map[string]string{}}
 		ctx, stop := context.WithCancel(t.Context())
-		start := func(name string, store idempotency.Store) (poster, <-chan error) {
-			p := poster{&ledger{seat: seat{f.gossip, name}}, b}
-			_, done := p.runAs(ctx, t, p, store)
-			time.Sleep(5 * time.Second)
-			return p, done
-		}
-		first, firstDone := start("first", f.store)
+		first, firstDone := b.start(ctx, t, f, "first", f.store)
+		time.Sleep(5 * time.Second)
 		fact := first.last().facts
-		if first.last().state != "serving" || fact["fence"] == "" || fact["store"] == "" {
+		if first.last().state != "serving" || fact["fence"] == "" || fact["store"] == "" || len(fact) != 2 {
 			t.Fatalf("announced %+v, want serving, with the store and a fence", first.last())
 		}
-		late, lateDone := start("late", putBack{f.store})
-		if got := late.last(); got.state != "unfit" || !strings.Contains(got.reason, "the store was rolled back from fence") || got.facts["fence"] < fact["fence"] {
+		late, lateDone := b.start(ctx, t, f, "late", putBack{f.store})
+		time.Sleep(5 * time.Second)
+		if got := late.last(); got.state != "unfit" || !strings.Contains(got.reason, "the store was rolled back from fence") || got.facts["fence"] < fact["fence"] || got.facts["rolled-back"] == "" {
 			t.Errorf("the new replica announced %+v", got)
 		}
-		b.mu.Lock()
-		b.facts["third"] = map[string]string{"store": fact["store"], "fence": "5000"}
-		b.facts["odd"] = map[string]string{"store": fact["store"], "fence": "many"}
-		b.facts["elsewhere"] = map[string]string{"store": "another", "fence": "9000"}
-		b.mu.Unlock()
-		time.Sleep(5 * time.Second)
-		if got := first.last(); got.state != "unfit" || !strings.Contains(got.reason, "from fence 5000 to") || got.facts["fence"] != "5000" {
+		if got := first.last(); got.state != "unfit" || !strings.Contains(got.reason, "members saw") || got.facts["rolled-back"] == "" {
 			t.Errorf("the replica that was there before announced %+v", got)
+		}
+		if lag := first.last().at.Sub(late.last().at); lag > 50*time.Millisecond {
+			t.Errorf("it did so %v after the new one", lag)
 		}
 		stop()
 		for _, done := range []<-chan error{firstDone, lateDone} {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// F37: a replica learns while it runs what another one has seen, by the other's facts.
+func TestRollbackIsToldByFacts(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		b := &board{facts: map[string]map[string]string{}}
+		ctx, stop := context.WithCancel(t.Context())
+		first, done := b.start(ctx, t, f, "first", f.store)
+		time.Sleep(5 * time.Second)
+		fact := first.last().facts
+		b.mu.Lock()
+		b.facts["odd"] = map[string]string{"store": fact["store"], "fence": "many", "rolled-back": "yes"}
+		b.facts["elsewhere"] = map[string]string{"store": "another", "fence": "9000", "rolled-back": "yes"}
+		b.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		if got := first.last(); got.state != "serving" {
+			t.Errorf("by facts that are none, or of another store, it announced %+v", got)
+		}
+		b.mu.Lock()
+		b.facts["third"] = map[string]string{"store": fact["store"], "fence": "5000"}
+		b.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		if got := first.last(); got.state != "unfit" || !strings.Contains(got.reason, "from fence 5000 to") || got.facts["fence"] != "5000" {
+			t.Errorf("it announced %+v", got)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }

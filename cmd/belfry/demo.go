@@ -9,23 +9,34 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/demo"
+	"github.com/belfry-go/belfry/cmd/belfry/internal/storeurl"
 )
 
 func demoCommand() *cobra.Command {
 	var o demo.Options
+	var store string
 	var headless, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run three replicas that renew subscriptions once each, and kill one",
-		Long: `Run replicas as processes of their own that share a SQLite file and gossip over
+		Long: `Run replicas as processes of their own that share a store and gossip over
 loopback. Each night they charge every customer through a payment provider,
 another process. In the second night replicas are killed with SIGKILL and started
 again. At the end the provider's ledger and the store are counted: the exit
-status is 0 only if every customer was charged once for every night.`,
+status is 0 only if every customer was charged once for every night.
+
+The store is a SQLite file of the demo's own, or else a database that is there
+already, by --store or ` + storeurl.Variable + `. There the demo makes the store's tables,
+where they are missing, and leaves them; everything else it puts into a namespace
+and a table of its own, and removes at its end, however it ends.` + storeHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Nights == 1 && !cmd.Flags().Changed("kills") {
 				o.Kills = 0 // they are made in the second night
+			}
+			var err error
+			if o.Store, err = storeurl.FromFlag(store); err != nil {
+				return err
 			}
 			to := cmd.OutOrStdout()
 			if asJSON {
@@ -48,6 +59,7 @@ status is 0 only if every customer was charged once for every night.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
+	storeFlag(cmd, &store)
 	f.IntVar(&o.Nights, "nights", 3, "how many nights")
 	f.DurationVar(&o.Every, "every", 0, "time between nights (default 8s, or what many customers or kills need)")
 	f.IntVar(&o.Customers, "customers", 1000, "how many customers")

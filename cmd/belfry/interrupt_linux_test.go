@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -11,6 +12,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belfry-go/belfry/cmd/belfry/internal/storeurl"
+	"github.com/belfry-go/belfry/internal/testservers"
 )
 
 // begun is a demo in a process of its own, up to its second night.
@@ -23,15 +27,15 @@ type begun struct {
 
 var process = regexp.MustCompile(`process (\d+)`)
 
-// begin starts the demo and returns when its first night is under way.
-func begin(t *testing.T) *begun {
+// begin starts the demo, with more environment, and returns when its first night is under way.
+func begin(t *testing.T, env ...string) *begun {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &begun{cmd: exec.Command(exe, "demo", "--headless", "--customers", "300", "--every", "20s"), temp: t.TempDir()}
-	b.cmd.Env = append(os.Environ(), "TMPDIR="+b.temp)
+	b.cmd.Env = append(append(os.Environ(), "TMPDIR="+b.temp), env...)
 	out, err := b.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +96,29 @@ func TestInterrupt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestInterruptOnServer is Ctrl-C on somebody's server: nothing of the demo is left there either. While it runs, no process
+// of it has the password among its arguments (S12).
+func TestInterruptOnServer(t *testing.T) {
+	t.Parallel()
+	db := testservers.Postgres(t).Database(t)
+	b := begin(t, storeurl.Variable+"="+strings.Replace(db.URL(), "@", ":c4nary@", 1))
+	for _, pid := range append(b.pids, b.cmd.Process.Pid) {
+		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || len(args) == 0 || strings.Contains(string(args), "c4nary") {
+			t.Errorf("process %d has the arguments %q (%v)", pid, args, err)
+		}
+	}
+	if err := b.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	said := <-b.rest
+	b.cmd.Wait()
+	if code := b.cmd.ProcessState.ExitCode(); code != interrupted || strings.Contains(said, "still holds") || strings.Contains(said, "c4nary") {
+		t.Errorf("ended with status %d, saying %q", code, said)
+	}
+	checkEmpty(t, "pgx", db.DSN(), "current_schema()")
 }
 
 // TestParentKilled ends the parent by SIGKILL, after which nobody is left to end the children but themselves.

@@ -7,6 +7,8 @@
 //	belfry ring owner       who owns a key
 //	belfry ring slot        the slot of a key
 //	belfry ring plan        what moves when members change
+//	belfry keys fill        writes slots beside the keys of a table
+//	belfry migrate          makes or upgrades a store's tables
 //	belfry version
 //
 // Results go to standard output, everything else to standard error.
@@ -66,6 +68,6 @@ func root() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(demoCommand(), benchCommand(), ringCommand(), versionCommand())
+	cmd.AddCommand(demoCommand(), benchCommand(), ringCommand(), keysCommand(), migrateCommand(), versionCommand())
 	return cmd
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/belfry-go/belfry/internal/testservers"
 )
 
 // TestMain lets the test binary be the program: demo and bench start it again, with arguments that no test run has.
@@ -21,7 +23,7 @@ func TestMain(m *testing.M) {
 		defer stop()
 		os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testservers.Main(m))
 }
 
 // result is what a command did.
@@ -40,6 +42,8 @@ func belfry(t *testing.T, in string, args ...string) result {
 	status := run(t.Context(), args, strings.NewReader(in), &out, &errOut)
 	return result{status, out.String(), errOut.String()}
 }
+
+const storeForms = "give sqlite:PATH, postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT/DATABASE\n"
 
 func TestCommands(t *testing.T) {
 	t.Parallel()
@@ -75,6 +79,17 @@ func TestCommands(t *testing.T) {
 		{"unknown command", "", []string{"rign"}, result{1, "", "belfry: unknown command \"rign\" for \"belfry\"\n\nDid you mean this?\n\tring\n\n"}},
 		{"unknown flag", "", []string{"demo", "--night", "3"}, result{1, "", "belfry: unknown flag: --night\n"}},
 		{"too many nights", "", []string{"demo", "--nights", "1000"}, result{1, "", "belfry: demo: --nights 1000: give 1 to 100\n"}},
+		{"password in the flag", "", []string{"demo", "--store", "postgres://u:c4nary@h/db"}, result{1, "", "belfry: --store: it has a password, and all users of this host can read a program's arguments; " +
+			"put the URL into BELFRY_STORE, or the password into ~/.pgpass (or the file that PGPASSFILE names) or PGPASSWORD\n"}},
+		{"unknown store", "", []string{"migrate", "--store", "redis://h"}, result{1, "", "belfry: --store: unknown scheme \"redis\"; " + storeForms}},
+		{"no store", "", []string{"keys", "fill", "--table", "t"}, result{1, "", "belfry: no store is named; give --store or set BELFRY_STORE: " + storeForms}},
+		{"no store to print", "", []string{"migrate", "--print"}, result{1, "", "belfry: no store is named; give --store or set BELFRY_STORE: " + storeForms}},
+		{"half a repartition", "", []string{"migrate", "--store", "sqlite:x", "--partitions", "8"},
+			result{1, "", "belfry: migrate: --namespace and --partitions belong together; give both or neither\n"}},
+		{"print a repartition", "", []string{"migrate", "--store", "sqlite:x", "--print", "--namespace", "n", "--partitions", "8"},
+			result{1, "", "belfry: migrate: --print prints the tables' SQL alone; leave out --namespace and --partitions\n"}},
+		{"no file of keys", "", []string{"keys", "fill", "--store", "sqlite:/nowhere/x.db", "--table", "t", "--key", "k", "--slot", "s"},
+			result{1, "", "belfry: keys: table \"t\": unable to open database file (14)\n"}},
 		{"too short a bench", "", []string{"bench", "latency", "--seconds", "0", "--rounds", "0"},
 			result{1, "", "belfry: bench: --seconds 0: give 1 to 3600\nbench: --rounds 0: give 1 to 100\n"}},
 		{"too long a bench", "", []string{"bench", "idle", "--seconds", "1201"}, result{1, "", "belfry: bench: --seconds 1201: give 1 to 1200\n"}},
@@ -126,7 +141,7 @@ func TestVersion(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{}, {"ring"}, {"bench"}, {"demo", "--help"}} {
+	for _, args := range [][]string{{}, {"ring"}, {"bench"}, {"keys"}, {"migrate", "--help"}, {"demo", "--help"}} {
 		r := belfry(t, "", args...)
 		if r.status != 0 || !strings.Contains(r.out, "Usage:") || strings.Contains(r.out, " NAME") {
 			t.Errorf("%q: got %v", args, r)

@@ -3,8 +3,6 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
-	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -45,44 +43,5 @@ func TestRefusal(t *testing.T) {
 	p := newProvider("http://127.0.0.1:1", "a") // nobody listens there
 	if err := p.charge(t.Context(), "k1", charge{}); err == nil || jobs.IsPermanent(err) {
 		t.Errorf("a provider out of reach: error %v; want one to try again", err)
-	}
-}
-
-// TestCustomers reads the table back across pages, and seeds it twice.
-func TestCustomers(t *testing.T) {
-	t.Parallel()
-	c, err := openCustomers(t.Context(), filepath.Join(t.TempDir(), "a file with ? and #.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.close()
-	for _, n := range []int{0, 1, page, page + 1, page + 1} {
-		if err := c.seed(t.Context(), n); err != nil {
-			t.Fatal(err)
-		}
-		var ids []string
-		for id, err := range c.all(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			ids = append(ids, id)
-		}
-		if len(ids) != n || !slices.IsSorted(ids) || len(slices.Compact(ids)) != n {
-			t.Errorf("%d customers seeded, %d listed, sorted: %t", n, len(ids), slices.IsSorted(ids))
-		}
-	}
-	if cents, err := c.price(t.Context(), "customer-00001"); err != nil || cents != 600 {
-		t.Errorf("price %d, %v; want 600", cents, err)
-	}
-	if _, err := c.price(t.Context(), "nobody"); err == nil {
-		t.Error("a customer who does not exist has a price")
-	}
-	if err := c.close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range c.all(t.Context()) {
-		if err == nil {
-			t.Error("a closed table yields a customer")
-		}
 	}
 }

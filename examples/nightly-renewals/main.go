@@ -4,6 +4,8 @@
 //	nightly-renewals seed --store renewals.db --customers 1000
 //	nightly-renewals --name a --store renewals.db --provider http://127.0.0.1:9000
 //
+// With DATABASE_URL=postgres://… in the environment, Postgres takes the place of the file.
+//
 // The README beside it starts three of them and kills one.
 package main
 
@@ -18,7 +20,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/belfry-go/belfry/idempotency/sqlite"
 	"github.com/belfry-go/belfry/jobs"
 	"github.com/belfry-go/belfry/membership"
 	"github.com/belfry-go/belfry/scheduler"
@@ -47,83 +48,105 @@ func run(ctx context.Context, args []string) error {
 // seed fills the table of customers.
 func seed(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("nightly-renewals seed", flag.ContinueOnError)
-	path := f.String("store", "renewals.db", "SQLite `file`, created where it is missing")
+	path := f.String("store", "renewals.db", "SQLite `file`, created where it is missing; not used where "+databaseURL+" is set")
 	n := f.Int("customers", 1000, "add customers until there are this many")
 	if err := parse(f, args); err != nil {
 		return err
 	}
-	c, err := openCustomers(ctx, *path)
+	db, err := openDatabase(ctx, *path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.seed(ctx, *n), c.close())
+	return errors.Join(db.seed(ctx, *n), db.close())
 }
 
 // options are what one replica is started with.
 type options struct {
-	name, store, bind, http, provider string
-	seeds                             []string
-	every                             time.Duration
+	name, store, bind, advertise, gossipKey, http, provider string
+	seeds                                                   []string
+	every                                                   time.Duration
+}
+
+// flags are the command line of a replica, read into o.
+func (o *options) flags() *flag.FlagSet {
+	f := flag.NewFlagSet("nightly-renewals", flag.ContinueOnError)
+	f.StringVar(&o.name, "name", "", "this replica's `name`, unlike all others' (default: the host's)")
+	f.StringVar(&o.store, "store", "renewals.db", "SQLite `file` that all replicas share; not used where "+databaseURL+" is set")
+	f.StringVar(&o.bind, "bind", "127.0.0.1:7946", "gossip `address`; port 0 takes a free one")
+	f.StringVar(&o.advertise, "advertise", "", "`address` at which the other replicas reach this one (default: what is bound)")
+	f.StringVar(&o.gossipKey, "gossip-key", "", "`file` of 32 random bytes, the same for all replicas; needed off loopback")
+	f.Func("seed", "gossip `address` of another replica, or a name that resolves to all; repeat it for more", func(s string) error {
+		o.seeds = append(o.seeds, s)
+		return nil
+	})
+	f.StringVar(&o.http, "http", "127.0.0.1:8080", "`address` of the pages /livez and /readyz; port 0 takes a free one")
+	f.StringVar(&o.provider, "provider", "http://127.0.0.1:9000", "`URL` of the payment provider")
+	f.DurationVar(&o.every, "every", 0, "a night every so often, to try it out (default: at midnight in New York)")
+	return f
 }
 
 func serve(ctx context.Context, args []string) error {
 	var o options
-	f := flag.NewFlagSet("nightly-renewals", flag.ContinueOnError)
-	f.StringVar(&o.name, "name", "", "this replica's `name`, unlike all others' (default: the host's)")
-	f.StringVar(&o.store, "store", "renewals.db", "SQLite `file` that all replicas share")
-	f.StringVar(&o.bind, "bind", "127.0.0.1:7946", "gossip `address`; port 0 takes a free one")
-	f.Func("seed", "gossip `address` of another replica; repeat it for more", func(s string) error {
-		o.seeds = append(o.seeds, s)
-		return nil
-	})
-	f.StringVar(&o.http, "http", "127.0.0.1:8080", "`address` of the readiness page, /ready; port 0 takes a free one")
-	f.StringVar(&o.provider, "provider", "http://127.0.0.1:9000", "`URL` of the payment provider")
-	f.DurationVar(&o.every, "every", 0, "a night every so often, to try it out (default: at midnight in New York)")
-	if err := parse(f, args); err != nil {
+	if err := parse(o.flags(), args); err != nil {
 		return err
 	}
 	return replica(ctx, o)
 }
 
+// drain is how long a replica that is told to stop may finish what it has begun.
+const drain = 25 * time.Second
+
 // replica runs until ctx ends, then finishes what it has begun. What it opens it closes in the opposite order.
 func replica(ctx context.Context, o options) (err error) {
-	customers, err := openCustomers(ctx, o.store)
+	db, err := openDatabase(ctx, o.store)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, customers.close()) }()
+	defer func() { err = errors.Join(err, db.close()) }()
 
-	store, err := sqlite.Open(ctx, o.store, nil)
+	secrets, err := readGossipKey(o.gossipKey)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-
-	cluster, err := membership.Join(ctx, membership.Config{Name: o.name, Namespace: namespace, Bind: o.bind, Seeds: o.seeds})
+	cluster, err := membership.Join(ctx, membership.Config{
+		Name: o.name, Namespace: namespace, Bind: o.bind, Advertise: o.advertise, Seeds: o.seeds, Secrets: secrets,
+	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
 
-	s, err := scheduler.New(scheduler.Config{Namespace: namespace, Members: cluster, Store: store})
+	s, err := scheduler.New(scheduler.Config{Namespace: namespace, Members: cluster, Store: db.store(), Drain: drain})
 	if err != nil {
 		return err
 	}
-	if err := s.Add(renewals(o.every, customers, newProvider(o.provider, cluster.Self()))); err != nil {
+	if err := s.Add(renewals(o.every, db, newProvider(o.provider, cluster.Self()))); err != nil {
 		return err
 	}
-	page, err := serveReady(o.http, s)
+	pages, err := serveProbes(o.http, s.Ready)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, page.Close()) }()
+	defer func() { err = errors.Join(err, pages.Close()) }()
 
-	slog.Info("replica started", "replica", cluster.Self(), "gossip", cluster.Addr(), "ready", page.url)
+	slog.Info("replica started", "replica", cluster.Self(), "gossip", cluster.Addr(), "ready", pages.url)
 	return s.Run(ctx)
 }
 
+// readGossipKey reads the key that lets replicas talk to each other; none where no file is named.
+func readGossipKey(file string) ([][]byte, error) {
+	if file == "" {
+		return nil, nil
+	}
+	key, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--gossip-key: %w", err)
+	}
+	return [][]byte{key}, nil
+}
+
 // renewals is the one job of this service: at its due, one run per customer.
-func renewals(every time.Duration, c *customers, p *provider) jobs.Job {
+func renewals(every time.Duration, db database, p *provider) jobs.Job {
 	night := jobs.Cron("0 0 * * *").In("America/New_York")
 	if every != 0 {
 		night = jobs.Every(every)
@@ -131,16 +154,20 @@ func renewals(every time.Duration, c *customers, p *provider) jobs.Job {
 	return jobs.Job{
 		Name:     "renewals",
 		Schedule: night,
-		Keys:     jobs.AllKeys(c.all),
+		Keys:     db.customers(),
 		Retry:    jobs.Retry{Attempts: 8, First: 10 * time.Second}, // a provider that is away for some minutes costs nobody a night
 		Timeout:  time.Minute,
 		Run: func(ctx context.Context, o jobs.Occurrence) error {
-			cents, err := c.price(ctx, o.Key)
+			cents, err := db.price(ctx, o.Key)
 			if err != nil {
 				return err
 			}
 			// The provider cannot know which replica is right to ask. It knows a key it has seen before.
-			return p.charge(ctx, o.IdempotencyKey(), charge{Customer: o.Key, Cents: cents, Night: o.Due})
+			if err := p.charge(ctx, o.IdempotencyKey(), charge{Customer: o.Key, Cents: cents, Night: o.Due}); err != nil {
+				return err
+			}
+			// The ledger can: it is in the database that decides.
+			return db.enter(ctx, o, cents)
 		},
 	}
 }

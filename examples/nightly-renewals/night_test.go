@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -20,13 +21,28 @@ const (
 )
 
 // TestNight is the README's story: three replicas and the provider as processes of their own, one replica killed in
-// the middle of a night. Every customer must be charged once that night all the same, and the victim, started again,
-// must take its share of a later night.
+// the middle of a night. Every customer must be charged once that night all the same, and stand in the ledger once; and the
+// victim, started again, must take its share of a later night.
 func TestNight(t *testing.T) {
 	t.Parallel()
+	night(t, filepath.Join(t.TempDir(), "renewals.db"), "")
+}
+
+// TestNightOnPostgres is the same on a server.
+func TestNightOnPostgres(t *testing.T) {
+	t.Parallel()
+	url := os.Getenv(databaseURL)
+	if url == "" {
+		t.Skip("skipped: " + databaseURL + " names no database; give it an empty one, such as " + databaseURL + "=postgres://postgres@127.0.0.1:5432/postgres")
+	}
+	night(t, "", url)
+}
+
+// night plays it on a SQLite file or on a Postgres database.
+func night(t *testing.T, file, url string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	s := build(ctx, t)
+	s := build(ctx, t, file, url)
 	s.run("seed", "--store", s.store, "--customers", strconv.Itoa(clients))
 
 	provider := s.start("provider", "provider", "--listen", "127.0.0.1:0", "--delay", "100ms")
@@ -53,6 +69,7 @@ func TestNight(t *testing.T) {
 	again, _ := s.replica(victim, gossip)
 	b.until(func(e entry) bool { return e.night != night && e.from == victim })
 	provider.ignore()
+	s.checkLedger(night)
 	for _, p := range []*process{a, again, c} {
 		if err := p.end(syscall.SIGTERM); err != nil {
 			t.Errorf("replica %s did not leave cleanly: %v", p.name, err)
@@ -130,26 +147,89 @@ func (b *book) by(night, replica string) (n int) {
 
 // stage is where the processes of a test live.
 type stage struct {
-	t                    *testing.T
-	ctx                  context.Context
-	dir, store, provider string
+	t                         *testing.T
+	ctx                       context.Context
+	dir, store, url, provider string
 }
 
 // build compiles both programs into a folder of the test.
-func build(ctx context.Context, t *testing.T) *stage {
+func build(ctx context.Context, t *testing.T, file, url string) *stage {
 	t.Helper()
 	dir := t.TempDir()
 	out, err := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", dir+string(filepath.Separator), ".", "./provider").CombinedOutput()
 	if err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	return &stage{t: t, ctx: ctx, dir: dir, store: filepath.Join(dir, "renewals.db")}
+	return &stage{t: t, ctx: ctx, dir: dir, store: file, url: url}
+}
+
+// command is one of the programs, with the database that the test runs on.
+func (s *stage) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(s.ctx, filepath.Join(s.dir, program), args...)
+	cmd.Env = append(os.Environ(), databaseURL+"="+s.url)
+	return cmd
+}
+
+// open opens the database in the test's own process.
+func (s *stage) open() database {
+	s.t.Helper()
+	var db database
+	var err error
+	if s.url != "" {
+		db, err = openPostgres(s.ctx, s.url)
+	} else {
+		db, err = openSQLite(s.ctx, s.store)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return db
+}
+
+// checkLedger waits until the night has an entry for each customer, and wants none twice, in whatever night.
+func (s *stage) checkLedger(night string) {
+	s.t.Helper()
+	at, err := time.Parse(time.RFC3339Nano, night)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	db := s.open()
+	defer db.close()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		entries, twice, err := count(s.ctx, db, at)
+		if err != nil || twice > 0 || entries > clients {
+			s.t.Fatalf("the ledger has %d entries for the night, and %d charges twice (%v)", entries, twice, err)
+		}
+		if entries == clients {
+			s.t.Logf("night %s: %d entries in the ledger, none twice", night, entries)
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-s.ctx.Done():
+			s.t.Fatalf("the ledger has %d entries for the night, want %d", entries, clients)
+		}
+	}
+}
+
+// count counts a night's entries, and the charges of all nights that were entered more than once.
+func count(ctx context.Context, db database, night time.Time) (entries, twice int, err error) {
+	const again = `select count(*) from (select 1 from ledger group by customer, night having count(*) > 1) d`
+	switch db := db.(type) {
+	case *postgresDatabase:
+		err = db.pool.QueryRow(ctx, `select (select count(*) from ledger where night = $1), (`+again+`)`, night).Scan(&entries, &twice)
+	case *sqliteDatabase:
+		err = db.db.QueryRowContext(ctx, `select (select count(*) from ledger where night = ?), (`+again+`)`, night.UTC().Format(time.RFC3339)).Scan(&entries, &twice)
+	}
+	return entries, twice, err
 }
 
 // run runs the service to its end.
 func (s *stage) run(args ...string) {
 	s.t.Helper()
-	if out, err := exec.CommandContext(s.ctx, filepath.Join(s.dir, "nightly-renewals"), args...).CombinedOutput(); err != nil {
+	if out, err := s.command("nightly-renewals", args...).CombinedOutput(); err != nil {
 		s.t.Fatalf("nightly-renewals %q: %v\n%s", args, err, out)
 	}
 }

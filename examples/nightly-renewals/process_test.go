@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"sync"
 	"testing"
@@ -28,7 +27,7 @@ type process struct {
 // start starts one of the two programs; the end of the test ends it. What it writes is read to the end, whoever listens.
 func (s *stage) start(name, program string, args ...string) *process {
 	s.t.Helper()
-	cmd := exec.CommandContext(s.ctx, filepath.Join(s.dir, program), args...)
+	cmd := s.command(program, args...)
 	r, w, err := os.Pipe()
 	if err != nil {
 		s.t.Fatal(err)

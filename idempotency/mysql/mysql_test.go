@@ -21,7 +21,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(testservers.Main(m)) }
 // client opens a pool of the database, with parameters behind its DSN, and closes it when the test ends.
 func client(t testing.TB, d testservers.Database, parameters string) *sql.DB {
 	t.Helper()
-	c, err := driver.ParseDSN(d.DSN() + parameters)
+	return clientOf(t, d.DSN()+parameters)
+}
+
+func clientOf(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	c, err := driver.ParseDSN(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,5 @@
 package mysql
 
-// version is the schema's. It stands in belfry_store.
-const version = 1
-
 // schema makes the tables, one statement each; belfry_ stands for the prefix.
 //
 // Instants are microseconds since 1970, dues seconds, durations nanoseconds, and NULL is none. All strings are bytes.
@@ -11,9 +8,11 @@ const version = 1
 // over the keys of all nights would be torn at random. What is looked for in other ways, runs that have not ended, has
 // small tables of its own.
 var schema = []string{
+	// migrating is the version that the schema is on its way to, 0 if none.
 	`CREATE TABLE belfry_store (
   one TINYINT NOT NULL PRIMARY KEY,
   version INT NOT NULL,
+  migrating INT NOT NULL DEFAULT 0,
   id VARBINARY(64) NOT NULL
 )` + engine,
 

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -145,6 +146,16 @@ const (
 	killed           = 1927 // MariaDB
 )
 
+// Errors of the server that it repeats until somebody mends something.
+const (
+	noDatabase    = 1044
+	noTableRight  = 1142
+	noColumnRight = 1143
+	noTable       = 1146
+	tooLarge      = 1153
+	statementLog  = 1665
+)
+
 // again reports whether a transaction that failed and did not commit may succeed if it is tried once more.
 func again(err error) bool {
 	var e *driver.MySQLError
@@ -231,7 +242,7 @@ func (s *Store) attempt(ctx context.Context, p *pool, begin []string, f func(*tx
 		return err, !t.lost && !errors.As(err, &e)
 	}
 	if _, err := t.exec(`COMMIT`); err != nil {
-		if t.lost {
+		if t.lost && !errors.Is(err, sqldriver.ErrBadConn) { // that says that it was not sent
 			return fmt.Errorf("the commit was not answered, and may have happened; repeat the call as it was: %w", err), true
 		}
 		t.rollback()
@@ -265,16 +276,18 @@ func explain(err error) error {
 			advice = "the server is read-only; connect to the primary: "
 		case tooMany, tooManyOfUser:
 			advice = "the server has no connection left; raise max_connections, or let other clients use fewer: "
-		case 1153:
+		case tooLarge:
 			advice = "a row is larger than the server's max_allowed_packet; raise it to 1 MiB or more: "
-		case 1044, 1142, 1143:
+		case noDatabase, noTableRight, noColumnRight:
 			advice = "the user lacks a right; grant SELECT, INSERT, UPDATE and DELETE on the store's tables: "
-		case 1146:
+		case noTable:
 			advice = "a table of the store is missing; open the store again, or restore it: "
+		case statementLog:
+			advice = "the server logs statements; set binlog_format to MIXED or ROW: "
 		}
 	}
 	if errors.Is(err, driver.ErrPktTooLarge) {
-		advice = "a row is larger than the client's maxAllowedPacket; raise it to 1 MiB or more: "
+		advice = "a row is larger than the client's maxAllowedPacket; raise it in the DSN to 5 MiB or more: "
 	}
 	return fmt.Errorf("mysql: %s%w", advice, err)
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
+
+// openTimeout ends an opening or a migration whose context has no deadline.
+const openTimeout = time.Minute
 
 // The connections of a store's own, at most.
 const (
@@ -29,10 +32,12 @@ type Options struct {
 	// Prefix begins the names of all tables: ^[a-z_][a-z0-9_]{0,30}$. Empty means belfry_.
 	Prefix string
 
-	// AllowLossy lets a server that may lose acknowledged commits be used all the same, with a warning.
+	// AllowLossy lets a server that may lose acknowledged commits be used all the same, with a warning. A replica that
+	// comes back may then run what it had already run.
 	AllowLossy bool
 
-	// NoMigrate refuses a database without the schema, or with an older one, instead of making it.
+	// NoMigrate refuses a database without the schema, or with an older one, instead of making or upgrading it: set it
+	// where an empty store can only be a wrong database, and where the role may not change tables.
 	NoMigrate bool
 
 	// Logger takes warnings. Nil means slog.Default().
@@ -55,33 +60,106 @@ var (
 	_ idempotency.History = (*Store)(nil)
 )
 
-// Open opens the store in the database of the pool, and makes its tables if they are not there. The pool stays the
-// caller's: the store takes its configuration and makes a few connections of its own. The caller closes the store, and
-// the pool after it.
+// Open opens the store in the database of the pool, and makes its tables if they are not there, in the first schema of
+// the search_path. The pool stays the caller's: the store takes its configuration and makes a few connections of its
+// own. The caller closes the store, and the pool after it.
+//
+// It refuses, with an error that wraps idempotency.ErrRefused and says what to do, a server that is too old, read-only
+// or not set up to keep what it has acknowledged; a schema that is newer, changed or half made; and a role that lacks a
+// privilege. What a store can live with is logged as a warning. It waits for another process that migrates, until the
+// context ends, or for a minute where that has no deadline.
 func Open(ctx context.Context, p *pgxpool.Pool, o *Options) (*Store, error) {
 	return open(ctx, p, o, "clock_timestamp()")
 }
 
 // open opens a store whose clock is the SQL expression.
 func open(ctx context.Context, p *pgxpool.Pool, o *Options, clock string) (*Store, error) {
-	if o == nil {
-		o = &Options{}
+	with, err := o.filled()
+	if err != nil {
+		return nil, err
 	}
-	prefix := o.Prefix
-	if prefix == "" {
-		prefix = "belfry_"
-	}
-	if !prefixes.MatchString(prefix) {
-		return nil, fmt.Errorf("postgres: prefix %q: not one that matches %s", prefix, prefixes)
-	}
-	s := &Store{pool: p, texts: newTexts(prefix, clock)}
+	s := &Store{pool: p, texts: newTexts(with.Prefix, clock)}
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.migrate(ctx); err != nil {
+	if err := s.prepare(ctx, steps, with); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// filled is a copy with the defaults.
+func (o *Options) filled() (Options, error) {
+	var with Options
+	if o != nil {
+		with = *o
+	}
+	if with.Prefix == "" {
+		with.Prefix = "belfry_"
+	}
+	if !prefixes.MatchString(with.Prefix) {
+		return with, fmt.Errorf("postgres: prefix %q: use a letter or _, then up to 30 of a-z 0-9 _", with.Prefix)
+	}
+	if with.Logger == nil {
+		with.Logger = slog.Default()
+	}
+	return with, nil
+}
+
+// prepare refuses what is not fit to be a store, and brings its schema up to date.
+func (s *Store) prepare(ctx context.Context, steps [][]string, o Options) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, openTimeout)
+		defer cancel()
+	}
+	var facts server
+	schema := schemaOf(o.Prefix, steps)
+	ready, err := s.examine(ctx, &facts, schema, o)
+	made := false
+	if err == nil && !ready {
+		if made, err = s.migrate(ctx, schema, o); err == nil {
+			_, err = s.examine(ctx, &facts, schema, o)
+		}
+	}
+	if errors.Is(err, idempotency.ErrRefused) {
+		return fmt.Errorf("postgres: store %s* in database %q: %w", o.Prefix, facts.database, err)
+	}
+	if err != nil {
+		return err
+	}
+	warn(ctx, o.Logger, facts.findings())
+	if made {
+		o.Logger.InfoContext(ctx, "postgres: a new store was made; whoever knew another one should look at the address",
+			"store", s.id, "database", facts.database, "schema", facts.schema, "prefix", o.Prefix)
+	}
+	return nil
+}
+
+// examine looks at the server, and where the schema is up to date at the rest, and notes the store's identity.
+func (s *Store) examine(ctx context.Context, facts *server, schema rule.Schema, o Options) (ready bool, err error) {
+	err = s.write(ctx, s.calls, func(t *tx) error {
+		if err := facts.ask(t); err != nil {
+			return err
+		}
+		if err := refusals(facts.findings(), o.AllowLossy); err != nil {
+			return err
+		}
+		f, err := find(t, schema)
+		if err != nil {
+			return err
+		}
+		from, err := schema.Plan(f, false)
+		if ready = err == nil && from == schema.Version(); !ready {
+			return nil
+		}
+		if err := errors.Join(checkSequence(t), checkRights(t, facts.user)); err != nil {
+			return err
+		}
+		_, err = t.get([]any{&s.id}, `SELECT id FROM belfry_store`)
+		return err
+	})
+	return ready, err
 }
 
 func (s *Store) connect(ctx context.Context) (err error) {
@@ -102,31 +180,6 @@ func (s *Store) connect(ctx context.Context) (err error) {
 		return fmt.Errorf("postgres: %w", err)
 	}
 	return nil
-}
-
-// migrate makes the tables where there are none.
-func (s *Store) migrate(ctx context.Context) error {
-	return s.write(ctx, s.calls, func(t *tx) error {
-		if _, err := t.exec(`SELECT pg_advisory_xact_lock(7234017283807667300)`); err != nil {
-			return err
-		}
-		var made bool
-		if _, err := t.get([]any{&made}, `SELECT to_regclass('belfry_store') IS NOT NULL`); err != nil {
-			return err
-		}
-		if !made {
-			for _, text := range schema {
-				if _, err := t.exec(text); err != nil {
-					return err
-				}
-			}
-			if _, err := t.exec(`INSERT INTO belfry_store (one, version, id) VALUES (1, $1, $2)`, version, rand.Text()); err != nil {
-				return err
-			}
-		}
-		_, err := t.get([]any{&s.id}, `SELECT id FROM belfry_store`)
-		return err
-	})
 }
 
 // Close closes the store's own connections, when the calls in flight have ended. Closing again does nothing.

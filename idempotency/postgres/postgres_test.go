@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -62,7 +63,8 @@ func exec(t testing.TB, p *pgxpool.Pool, text string) {
 
 // tables are the tables of one prefix, with the clock of their stores.
 type tables struct {
-	p      *pgxpool.Pool
+	p      *pgxpool.Pool   // the test's
+	client []*pgxpool.Pool // the stores', in turns
 	prefix string
 	moved  bool
 	open   []*Store
@@ -82,7 +84,7 @@ func (x *tables) advance(t testing.TB, d time.Duration) {
 // another opens one more store.
 func (x *tables) another(t testing.TB) *Store {
 	t.Helper()
-	s, err := open(context.Background(), x.p, &Options{Prefix: x.prefix}, x.clock())
+	s, err := open(context.Background(), x.client[len(x.open)%len(x.client)], &Options{Prefix: x.prefix}, x.clock())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +111,7 @@ func (x *tables) empty(t testing.TB) {
 
 // harnesses opens stores in one database, each under a prefix of its own; a law that has ended leaves its tables and
 // connections to the next. Where the clock is to be moved, it is a table.
-func harnesses(t *testing.T, p *pgxpool.Pool, moved bool) func(t *testing.T) storetest.Harness {
+func harnesses(t *testing.T, p *pgxpool.Pool, moved bool, client ...*pgxpool.Pool) func(t *testing.T) storetest.Harness {
 	var mu sync.Mutex
 	var free []*tables
 	made := 0
@@ -123,7 +125,11 @@ func harnesses(t *testing.T, p *pgxpool.Pool, moved bool) func(t *testing.T) sto
 			return x
 		}
 		made++
-		x := &tables{p: p, prefix: fmt.Sprintf("s%d_", made), moved: moved}
+		if made%2 == 0 {
+			client = slices.Clone(client)
+			slices.Reverse(client) // what most laws use is another one
+		}
+		x := &tables{p: p, client: client, prefix: fmt.Sprintf("s%d_", made), moved: moved}
 		if moved {
 			exec(t, p, fmt.Sprintf(`CREATE TABLE %sclock AS SELECT timestamptz '2026-10-01 04:00:00.123456Z' AS now`, x.prefix))
 		}
@@ -164,13 +170,29 @@ func harnesses(t *testing.T, p *pgxpool.Pool, moved bool) func(t *testing.T) sto
 	}
 }
 
+// As a user has it: with the server's clock.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, harnesses(t, pool(t, testservers.Postgres(t).Database(t)), true))
+	p := pool(t, testservers.Postgres(t).Database(t))
+	storetest.Run(t, harnesses(t, p, false, p))
 }
 
-// With the server's clock, as a user has it.
-func TestStoreOnServerClock(t *testing.T) {
+// With defaults that make transactions other than the store wants them, and without prepared statements or even the extended
+// protocol, as a pooler may ask for. F46. And with a clock that the laws move.
+func TestStoreWithStrangeDefaults(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, harnesses(t, pool(t, testservers.Postgres(t).Database(t)), false))
+	db := testservers.Postgres(t).Database(t)
+	var clients []*pgxpool.Pool
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		clients = append(clients, pool(t, db, func(c *pgxpool.Config) {
+			c.ConnConfig.DefaultQueryExecMode = mode
+			for name, value := range map[string]string{
+				"default_transaction_isolation": "serializable", "default_transaction_read_only": "on", "default_transaction_deferrable": "on",
+				"lock_timeout": "1ms", "TimeZone": "Asia/Kathmandu", "bytea_output": "escape", "DateStyle": "German",
+			} {
+				c.ConnConfig.RuntimeParams[name] = value
+			}
+		}))
+	}
+	storetest.Run(t, harnesses(t, pool(t, db), true, clients...))
 }

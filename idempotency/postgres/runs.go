@@ -30,6 +30,30 @@ o AS MATERIALIZED (
 gone AS (DELETE FROM belfry_running o USING o x WHERE o.ctid = x.id)
 SELECT array_agg(n) FROM ended`
 
+// finishRun is finishRuns for one run in a transaction of somebody else's, who may have set the planner up otherwise.
+const finishRun = `WITH c AS MATERIALIZED (SELECT {clock} AS now),
+ended AS (
+  UPDATE belfry_run r SET state = $7::smallint, outcome = $8, attempt = $9, wake = $10, reason = $11, text = $12, finished = CASE WHEN $7::smallint = 3 THEN c.now END
+  FROM c WHERE r.space = (SELECT id FROM belfry_space WHERE name = $1)
+    AND r.job = $2 AND r.due = $3 AND r.key = $4 AND r.request = $5 AND r.state = 2 AND r.fence = $6
+  RETURNING r.space, r.job, r.key, ` + slotOfRun + ` AS slot),
+gone AS (DELETE FROM belfry_running o USING ended e WHERE o.space = e.space AND o.job = e.job AND o.key = e.key AND o.slot = e.slot)
+SELECT EXISTS (SELECT FROM ended)`
+
+// querier is a pgx.Tx, or any connection.
+type querier interface {
+	QueryRow(ctx context.Context, text string, args ...any) pgx.Row
+}
+
+// finishIn ends a run, or lets it wait, in a transaction that is somebody else's. It reports whether the run was running with
+// that fence: else nothing was changed. A transaction whose snapshot is older than what overtook the run gets SQLSTATE 40001.
+func (s *Store) finishIn(ctx context.Context, q querier, namespace string, f idempotency.Finish) (finished bool, err error) {
+	state, outcome, wake := ending(f)
+	err = q.QueryRow(ctx, s.texts.of(finishRun), namespace, f.ID.Job, f.ID.Due, []byte(f.ID.Key), []byte(f.ID.Request), f.Fence,
+		state, outcome, int32(f.Attempt), wake, blob(f.Reason), blob(f.Text)).Scan(&finished)
+	return finished, err
+}
+
 // finishArgs are finishRuns' arguments, in that order of a batch.
 func finishArgs(namespace string, batch []idempotency.Finish, order []int) []any {
 	var k keys

@@ -1,8 +1,5 @@
 package postgres
 
-// version is the schema's. It stands in belfry_store.
-const version = 1
-
 // schema makes the tables in an empty database, one statement each. Of every name the prefix belfry_ is replaced by
 // Options.Prefix.
 //

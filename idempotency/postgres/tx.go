@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,12 @@ const (
 	// lost is how often a call is made anew whose connection was lost before it committed.
 	lost = 3
 
+	// longest is how long a statement may take; the server counts milliseconds in 32 bits.
+	longest = 24 * time.Hour
+
+	// idleFor is how long a client may be silent in a transaction.
+	idleFor = 5 * time.Second
+
 	// rollbackFor bounds the end of a transaction that failed. A connection that takes longer is closed.
 	rollbackFor = time.Second
 )
@@ -39,13 +46,15 @@ const (
 	beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
 	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
 
-	// A client that is stopped in the middle of a transaction keeps its locks for five seconds, no longer. The planner
+	// A client that is stopped in the middle of a transaction keeps its locks until the call's deadline, or for five seconds
+	// if that is earlier. The planner
 	// knows nothing of a due that was just opened, and would read all of its rows for each batch: batches are driven row by
-	// row, so all that it could choose instead is worse.
+	// row, so all that it could choose instead is worse. The last three are for clients that speak in text.
 	settings = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '0', true),
-  set_config('idle_in_transaction_session_timeout', '5s', true),
+  set_config('idle_in_transaction_session_timeout', $2, true),
   set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-  set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`
+  set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
+  set_config('bytea_output', 'hex', true), set_config('datestyle', 'ISO', true), set_config('timezone', 'UTC', true)`
 )
 
 // errAgain makes the transaction anew: another one came between what it read and what it wrote.
@@ -92,10 +101,7 @@ func (t *tx) query(scan func(pgx.Rows) error, text string, args ...any) error {
 		err = scan(rows)
 	}
 	rows.Close()
-	if err == nil {
-		err = rows.Err()
-	}
-	return errors.Join(err, end())
+	return cmp.Or(err, rows.Err(), end())
 }
 
 // send sends a statement; end is called when its rows are closed.
@@ -107,24 +113,26 @@ func (t *tx) send(text string, args []any) (rows pgx.Rows, end func() error, err
 	t.begun = true
 	left := deadline
 	if d, ok := t.ctx.Deadline(); ok {
-		left = max(time.Until(d), time.Millisecond)
+		left = min(max(time.Until(d), 0), longest)
 	}
 	var b pgx.Batch
 	b.Queue(t.begin)
-	b.Queue(settings, fmt.Sprintf("%dms", left.Milliseconds()+1))
+	b.Queue(settings, milliseconds(left), milliseconds(min(left, idleFor)))
 	b.Queue(text, args...)
 	r := t.c.SendBatch(t.ctx, &b)
-	if _, err := r.Exec(); err != nil {
-		return nil, nil, errors.Join(err, r.Close())
-	}
-	if _, err := r.Exec(); err != nil {
-		return nil, nil, errors.Join(err, r.Close())
+	for range 2 {
+		if _, err := r.Exec(); err != nil {
+			return nil, nil, cmp.Or(err, r.Close())
+		}
 	}
 	if rows, err = r.Query(); err != nil {
-		return nil, nil, errors.Join(err, r.Close())
+		return nil, nil, cmp.Or(err, r.Close())
 	}
 	return rows, r.Close, nil
 }
+
+// milliseconds is how a setting says a duration; it would take zero for none.
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()+1) }
 
 // exec changes rows and returns how many.
 func (t *tx) exec(text string, args ...any) (int64, error) {
@@ -136,7 +144,7 @@ func (t *tx) exec(text string, args ...any) (int64, error) {
 		return 0, err
 	}
 	rows.Close()
-	return rows.CommandTag().RowsAffected(), errors.Join(rows.Err(), end())
+	return rows.CommandTag().RowsAffected(), cmp.Or(rows.Err(), end())
 }
 
 // returning changes rows and calls scan for what each returns.

@@ -31,7 +31,8 @@ func ExampleInTx() {
 	// Output: <nil>
 }
 
-// A unit of work that is open already takes the completion in as its last statement.
+// A unit of work that is open already, such as one of sqlc's queries, takes the completion in as its last statement.
+// GORM's is tx.Statement.ConnPool.(*sql.Tx).
 func ExampleComplete() {
 	var store *sqlite.Store // the scheduler's, opened before
 	var db *sql.DB          // the application's, of the same file, with _txlock=immediate

@@ -43,6 +43,8 @@ func play(role, path string) int {
 		err = playOpen(ctx, path)
 	case "traffic":
 		err = playTraffic(ctx, path)
+	case "effect", "effect, committed":
+		err = playEffect(ctx, path, role != "effect")
 	default:
 		err = playAs(ctx, role, path)
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -198,14 +199,18 @@ func object(text string) string {
 	return text[i : i+strings.IndexByte(text[i:], ' ')]
 }
 
+// firstRow is the statement that makes a schema a store, with an identity from a SQL expression.
+func firstRow(id string) string {
+	return fmt.Sprintf(`INSERT INTO belfry_store (one, version, id, last) VALUES (1, %d, %s, 0)`, version, id)
+}
+
 // create makes the schema, in the caller's transaction: of many processes that
 // come at once the first makes it, whole, and the others find it.
 func create(t *tx) error {
-	for _, text := range schema {
+	for _, text := range append(slices.Clip(schema), firstRow("'"+rand.Text()+"'")) {
 		if _, err := t.exec(text); err != nil {
 			return err
 		}
 	}
-	_, err := t.exec(`INSERT INTO belfry_store (one, version, id, last) VALUES (1, ?, ?, 0)`, version, rand.Text())
-	return err
+	return nil
 }

@@ -71,10 +71,12 @@ type CloseStream struct{ Stream int64 }
 
 // Announce tells the other replicas this one's state. Reason is for people: why it is so, and what to do; empty while
 // serving. Store is the identity of the store that this replica holds to be the right one, 64 bytes at most; empty while it
-// knows of none. Fence is the highest that it has seen of it; that alone is no reason to announce.
+// knows of none. Fence is the highest that it has seen of it; that alone is no reason to announce. RolledBack says that this
+// store has gone back behind that.
 type Announce struct {
 	State, Reason, Store string
 	Fence                int64
+	RolledBack           bool
 }
 
 // Hint tells members that something lies there for them, so that they sweep at

@@ -64,9 +64,12 @@ type Streamed struct {
 // often as it likes; all it does is to make the next sweep come sooner.
 type Hinted struct{}
 
-// Heard tells what fences the members have announced to have seen: by the identity of their store, as an Announce has
-// it, the highest. It may come at any time; what was told before stays known.
-type Heard struct{ Fences map[string]int64 }
+// Heard tells what the members have announced of stores, by their identity as an Announce has it: the highest fence that
+// any has seen, and those that one has seen rolled back. It may come at any time; what was told before stays known.
+type Heard struct {
+	Fences     map[string]int64
+	RolledBack map[string]bool
+}
 
 // Stop tells the replica to drain, and why: the rest of a sentence that begins with "stopping:". It may be told
 // again; that changes nothing.

@@ -3,6 +3,7 @@ package core
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 
 	"github.com/belfry-go/belfry/idempotency"
 )
@@ -10,8 +11,11 @@ import (
 // witness is what was seen of the numbers that stores draw. Whoever has seen a higher one than a store says to have drawn
 // knows that it was put back to an older state, and would give occurrences and fences out again.
 type witness struct {
-	highest int64            // of our store, by ourselves
-	heard   map[string]int64 // by the others, of any; replaced and never changed
+	highest int64 // of our store, by ourselves
+
+	// What the others say of any store; replaced and never changed.
+	heard map[string]int64
+	back  map[string]bool
 }
 
 // maxStore bounds the identity of a store as it is announced: all facts of a member have to fit into 152 bytes.
@@ -31,15 +35,34 @@ func (w witness) of(store string) int64 { return max(w.highest, w.heard[announce
 // saw notes a number that our store has drawn.
 func (c *Core) saw(n int64) { c.witness.highest = max(c.witness.highest, n) }
 
+// hearFences takes what the others say. That they saw a store rolled back is believed at once: by the next renewal its
+// numbers may have risen so far that nothing shows any more.
 func (c *Core) hearFences(e Heard) {
-	all := make(map[string]int64, len(e.Fences))
-	for store, n := range c.witness.heard {
-		all[store] = n
+	w := &c.witness
+	heard, back := maps.Clone(w.heard), maps.Clone(w.back)
+	if heard == nil {
+		heard, back = map[string]int64{}, map[string]bool{}
 	}
 	for store, n := range e.Fences {
-		all[store] = max(all[store], n)
+		heard[store] = max(heard[store], n)
 	}
-	c.witness.heard = all
+	maps.Copy(back, e.RolledBack)
+	w.heard, w.back = heard, back
+	if s := c.session; s != nil && c.toldBack(c.store) {
+		c.lose("the store was rolled back")
+		c.announce()
+	}
+}
+
+// toldBack reports whether the others say that a store was rolled back.
+func (c *Core) toldBack(store string) bool {
+	if !c.witness.back[announced(store)] {
+		return false
+	}
+	if c.rolledBack == "" {
+		c.rolledBack = "members saw that the store was rolled back; if that is meant, stop all replicas, then start them"
+	}
+	return true
 }
 
 // wentBack compares an answer of our store with what was known when it was asked: what came to be known since, it need
@@ -48,7 +71,7 @@ func (c *Core) wentBack(r idempotency.Renewal, before witness) bool {
 	seen := before.of(r.Store)
 	if r.Highest >= seen {
 		c.saw(r.Highest)
-		return false
+		return c.toldBack(r.Store)
 	}
 	c.saw(seen)
 	c.rolledBack = fmt.Sprintf("the store was rolled back from fence %d to %d; if that is meant, stop all replicas, then start them", seen, r.Highest)

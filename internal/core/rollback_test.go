@@ -112,6 +112,36 @@ func TestNewReplicaHearsOfRollback(t *testing.T) {
 	}
 }
 
+// That others saw the store rolled back is believed at once, whatever its numbers are by then.
+func TestRollbackIsBelieved(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]time.Duration{"before its session": 0, "in its session": 5 * time.Second} {
+		w := newTower(t, timing(), "a")
+		w.store, w.act = other{w.store, new("s")}, returning
+		w.tell(0, Heard{RolledBack: map[string]bool{"another store": true}})
+		tell := func() { w.tell(0, Heard{Fences: map[string]int64{"s": 1}, RolledBack: map[string]bool{"s": true}}) }
+		if at == 0 {
+			tell()
+		}
+		w.begin(jobs.Job{Name: "j", Schedule: jobs.Every(time.Second), Run: none})
+		if at > 0 {
+			w.until(at)
+			if w.said().State != Serving {
+				t.Fatalf("%s: announced %+v", name, w.said())
+			}
+			tell()
+		}
+		clear(w.calls)
+		w.until(at + time.Minute)
+		if say := w.said(); say.State != Unfit || !say.RolledBack || !strings.Contains(say.Reason, "rolled back") || len(say.Reason) > maxReason {
+			t.Errorf("%s: announced %+v", name, say)
+		}
+		if n := w.calls["Decide"] + w.calls["Claim"] + w.calls["OpenSession"]; n > 0 {
+			t.Errorf("%s: %v", name, w.calls)
+		}
+	}
+}
+
 // What another store has drawn, or what came to be known after a call was sent, is no sign: answers may come late, and out of order.
 func TestLateRenewalIsNoRollback(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ const (
 // announce tells the others our state where it changed. To serve, a session must have taken our jobs: until
 // then there is nothing to tell, or what was told last still holds.
 func (c *Core) announce() {
-	say := Announce{State: Serving, Store: announced(c.store), Fence: c.witness.of(c.store)}
+	say := Announce{State: Serving, Store: announced(c.store), Fence: c.witness.of(c.store), RolledBack: c.rolledBack != ""}
 	switch {
 	case c.draining:
 		say.State, say.Reason = Draining, c.stopping

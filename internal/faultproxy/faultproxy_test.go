@@ -303,14 +303,22 @@ func TestLose(t *testing.T) {
 				s := serve(t)
 				p := listen(t, s)
 				w := map[string]*Way{"server": p.ToServer, "client": p.ToClient}[to]
-				w.Lose(is("b"), end)
+				var asked atomic.Int64
+				w.Lose(func(chunk []byte) bool { asked.Add(1); return string(chunk) == "bb" }, end)
 				c := dial(t, p)
 				c.ask("a")
-				c.send("b")
+				c.send("bb")
 				c.ended(end)
 				await(t, p, Counts{Accepted: 1, Lost: 1})
+				if end == Hang {
+					c.send("bb")
+					await(t, p, Counts{Accepted: 1, Lost: 1, Swallowed: 1})
+				}
+				if n := asked.Load(); n != 2 {
+					t.Errorf("asked %d times, want twice: of what is lost anyway nobody is", n)
+				}
 				<-s.got
-				if got := len(s.got); to == "server" && got != 0 || to == "client" && got != 1 {
+				if got := len(s.got); to == "server" && got != 0 || to == "client" && got == 0 {
 					t.Errorf("the server got %d chunks more", got)
 				}
 				if end != Hang {
@@ -319,7 +327,7 @@ func TestLose(t *testing.T) {
 					}
 				}
 				w.Lose(nil, Hang)
-				dial(t, p).ask("b")
+				dial(t, p).ask("bb")
 			})
 		}
 	}
@@ -333,12 +341,12 @@ func TestLoseReply(t *testing.T) {
 			t.Parallel()
 			s := serve(t)
 			p := listen(t, s)
-			p.LoseReply(is("b"), end)
+			p.LoseReply(is("bb"), end)
 			c := dial(t, p)
 			c.ask("a")
-			c.send("b")
+			c.send("bb")
 			c.ended(end)
-			for _, want := range []string{"a", "b"} {
+			for _, want := range []string{"a", "bb"} {
 				if got := <-s.got; got != want {
 					t.Errorf("the server got %q, want %q", got, want)
 				}
@@ -354,7 +362,7 @@ func TestLoseReply(t *testing.T) {
 				t.Errorf("the server's end: %v", err)
 			}
 			p.LoseReply(nil, Hang)
-			dial(t, p).ask("b")
+			dial(t, p).ask("bb")
 		})
 	}
 }

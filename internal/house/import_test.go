@@ -29,6 +29,7 @@ var mayImport = []direction{
 	{"internal/...", []string{"jobs", "ring", "idempotency", "idempotency/...", "membership", "scheduler", "internal/..."}},
 	{"cmd/...", []string{"jobs", "ring", "idempotency", "idempotency/...", "membership", "membership/...", "scheduler", "scheduler/...", "internal/...", "cmd/..."}},
 	{"examples/...", []string{"jobs", "ring", "idempotency", "idempotency/...", "membership", "membership/...", "scheduler", "scheduler/...", "examples/..."}},
+	{"tools/...", nil}, // a module of its own
 	{".", nil},
 }
 
@@ -42,8 +43,8 @@ var onlyIn = []struct {
 	{"github.com/buraksezer/consistent", []string{"ring"}},
 	{"github.com/robfig/cron", []string{"jobs"}},
 	{"modernc.org/sqlite", []string{"idempotency/sqlite", "cmd", "examples"}},
-	{"github.com/jackc/pgx", []string{"idempotency/postgres", "internal/testservers", "cmd", "examples"}},        // testservers makes databases
-	{"github.com/go-sql-driver/mysql", []string{"idempotency/mysql", "internal/testservers", "cmd", "examples"}}, // likewise
+	{"github.com/jackc/pgx", []string{"idempotency/postgres", "internal/testservers", "internal/ordeal", "cmd", "examples"}},        // testservers makes databases
+	{"github.com/go-sql-driver/mysql", []string{"idempotency/mysql", "internal/testservers", "internal/ordeal", "cmd", "examples"}}, // likewise
 	{"github.com/redis/go-redis", []string{"idempotency/redis", "cmd", "examples"}},
 	{"go.etcd.io/etcd", []string{"idempotency/etcd", "membership/etcdelector", "cmd", "examples"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},
@@ -96,10 +97,11 @@ func checkDependency(t *tree) (bad []string) {
 var (
 	consumer   = []string{"scheduler", "membership", "jobs", "idempotency/sqlite"}
 	notForThem = []string{
-		"github.com/jackc", "github.com/lib/pq", "github.com/go-sql-driver", "github.com/redis",
+		"github.com/jackc", "github.com/lib/pq", "github.com/go-sql-driver", "filippo.io/edwards25519", "github.com/redis",
+		"github.com/cenkalti/backoff", "github.com/anishathalye/porcupine", "go.yaml.in/yaml", "k8s.io",
 		"go.etcd.io", "google.golang.org/grpc", "google.golang.org/protobuf",
 		"github.com/prometheus", "go.opentelemetry.io",
-		"github.com/charmbracelet", "golang.org/x/term", "github.com/spf13",
+		"github.com/charmbracelet", "golang.org/x/term", "github.com/mattn/go-isatty", "github.com/spf13",
 		"github.com/stretchr", "go.uber.org/goleak", "pgregory.net/rapid", "testing",
 	}
 )

@@ -10,6 +10,9 @@ import (
 // rumour is what a replica says of itself; no state: it is gone. Later ones have a higher number.
 type rumour struct {
 	state string
+	store string
+	fence int64 // the highest that it has seen there
+	back  bool  // it has seen it rolled back
 	num   int64
 }
 
@@ -48,6 +51,13 @@ func (r *Replica) hear(of string, x rumour) {
 	}
 	before := r.view()
 	r.heard[of] = x
+	if x.store != "" {
+		e := core.Heard{Fences: map[string]int64{x.store: x.fence}}
+		if x.back {
+			e.RolledBack = map[string]bool{x.store: true}
+		}
+		r.tell(e)
+	}
 	if now := r.view(); !slices.Equal(before, now) {
 		r.w.note(r.Name, "sees", now)
 		r.tell(core.RingChanged{Ring: r.w.ring(now)})

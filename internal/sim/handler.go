@@ -39,8 +39,10 @@ func (r *Replica) start(a core.Start) {
 		w.Stats.Late[id.Job] = max(w.Stats.Late[id.Job], w.StoreNow().Sub(a.Occurrence.Due))
 	}
 	w.note(r.Name, "handler starts", id.String(), a.Occurrence.Fence, a.Occurrence.Attempt)
-	w.Oracle.At(w.StoreNow())
-	w.Oracle.Started(id, a.Occurrence.Fence, a.Occurrence.Attempt)
+	if !w.unjudged {
+		w.Oracle.At(w.StoreNow())
+		w.Oracle.Started(id, a.Occurrence.Fence, a.Occurrence.Attempt)
+	}
 	if x.Takes < 0 {
 		return
 	}

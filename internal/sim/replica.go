@@ -208,7 +208,7 @@ func (r *Replica) act(a core.Action) {
 		delete(r.streams, a.Stream)
 	case core.Announce:
 		r.w.note(r.Name, "announces", a.State, a.Reason)
-		r.say(rumour{state: a.State})
+		r.say(rumour{state: a.State, store: a.Store, fence: a.Fence, back: a.RolledBack})
 	case core.Hint:
 		r.w.note(r.Name, "hints", a.Members)
 		r.hint(a.Members)

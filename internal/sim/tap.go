@@ -25,6 +25,9 @@ func judge[T any](t *tap, name string, v T, err error, tell func(*oracle.Oracle)
 		t.w.note(t.who, "store: "+name, err.Error())
 		return v, err
 	}
+	if t.w.unjudged {
+		return v, nil
+	}
 	t.w.Oracle.At(t.now())
 	tell(t.w.Oracle)
 	return v, nil

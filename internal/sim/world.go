@@ -82,6 +82,7 @@ type World struct {
 	skew     time.Duration // the store's clock minus true time
 	rings    map[string]*ring.Ring
 	trace    trace
+	unjudged bool
 	broken   error // what ended the world early
 }
 
@@ -136,6 +137,9 @@ func (w *World) StepStore(d time.Duration) {
 	w.skew += d
 	w.note("", "store clock steps", d)
 }
+
+// Unjudged keeps what happens in the store from now on from the oracle, which has no notion of a store that goes back in time.
+func (w *World) Unjudged() { w.unjudged = true }
 
 // Calm ends what chance does.
 func (w *World) Calm() {

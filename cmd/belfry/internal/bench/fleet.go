@@ -22,7 +22,7 @@ func withFleet(ctx context.Context, s fleet.Spec, child string, use func(*fleet.
 		return fmt.Errorf("bench: temporary folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s.Namespace, s.Store = "bench", filepath.Join(dir, "belfry.db")
+	s.Namespace, s.Store = "bench", "sqlite:"+filepath.Join(dir, "belfry.db")
 	f := fleet.New(dir, s, "bench", child)
 	defer func() {
 		if end := f.Close(); ctx.Err() == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/fleet"
+	"github.com/belfry-go/belfry/cmd/belfry/internal/storeurl"
 	"github.com/belfry-go/belfry/internal/procs"
 	"github.com/belfry-go/belfry/jobs"
 )
@@ -159,7 +160,7 @@ func Idler(ctx context.Context, parent *procs.Parent) error {
 	return fleet.Replica(ctx, parent, declareIdle)
 }
 
-func declareIdle(_ context.Context, _ fleet.Spec, plan []byte, _ func(fleet.Event)) ([]jobs.Job, error) {
+func declareIdle(_ fleet.Spec, _ *storeurl.Client, plan []byte, _ func(fleet.Event)) ([]jobs.Job, error) {
 	var p idlePlan
 	if err := json.Unmarshal(plan, &p); err != nil {
 		return nil, fmt.Errorf("bench: plan: %w", err)

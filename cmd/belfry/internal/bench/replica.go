@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/fleet"
+	"github.com/belfry-go/belfry/cmd/belfry/internal/storeurl"
 	"github.com/belfry-go/belfry/internal/procs"
 	"github.com/belfry-go/belfry/jobs"
 )
@@ -23,7 +24,7 @@ func Replica(ctx context.Context, parent *procs.Parent) error {
 	return fleet.Replica(ctx, parent, declare)
 }
 
-func declare(_ context.Context, _ fleet.Spec, _ []byte, report func(fleet.Event)) ([]jobs.Job, error) {
+func declare(_ fleet.Spec, _ *storeurl.Client, _ []byte, report func(fleet.Event)) ([]jobs.Job, error) {
 	started := func(o jobs.Occurrence) {
 		report(fleet.Event{Kind: fleet.Started, Job: o.Job, Due: o.Due, At: time.Now()})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/fleet"
+	"github.com/belfry-go/belfry/cmd/belfry/internal/storeurl"
 )
 
 // Options are what one can ask of the demo.
@@ -15,6 +16,7 @@ type Options struct {
 	Customers int           // 1 to 200,000
 	Replicas  int           // 1 to 20
 	Kills     int           // in the second night, 0 to 20
+	Store     storeurl.URL  // of a database to run in; zero: a SQLite file of the demo's own
 	Dir       string        // for its files, kept; "": a temporary folder, removed
 }
 

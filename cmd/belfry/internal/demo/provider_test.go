@@ -39,7 +39,7 @@ func read(t *testing.T, text string) []call {
 }
 
 func occurrence(key string) jobs.Occurrence {
-	return jobs.Occurrence{Namespace: namespace, Job: jobName, Key: key, Due: time.Unix(1_790_000_000, 0).UTC()}
+	return jobs.Occurrence{Namespace: "demo", Job: jobName, Key: key, Due: time.Unix(1_790_000_000, 0).UTC()}
 }
 
 func TestProviderChargesOncePerKey(t *testing.T) {

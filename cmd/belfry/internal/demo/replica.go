@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/fleet"
+	"github.com/belfry-go/belfry/cmd/belfry/internal/storeurl"
 	"github.com/belfry-go/belfry/internal/procs"
 	"github.com/belfry-go/belfry/jobs"
 )
 
 const (
-	namespace = "demo"
-	jobName   = "renewals"
+	jobName = "renewals"
 	// callWithin bounds one call of the provider, and so one attempt.
 	callWithin = 10 * time.Second
 )
@@ -26,6 +26,7 @@ const (
 type plan struct {
 	Nights   []time.Time
 	Provider string // URL
+	Table    string // of the customers
 }
 
 // Replica runs one of the demo's replicas in a child process.
@@ -34,23 +35,18 @@ func Replica(ctx context.Context, parent *procs.Parent) error {
 }
 
 // declare makes the one job: each night, charge every customer.
-func declare(ctx context.Context, s fleet.Spec, text []byte, _ func(fleet.Event)) ([]jobs.Job, error) {
+func declare(s fleet.Spec, c *storeurl.Client, text []byte, _ func(fleet.Event)) ([]jobs.Job, error) {
 	var p plan
 	if err := json.Unmarshal(text, &p); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	db, err := openBook(s.Store)
-	if err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, func() { db.Close() })
 	client := &client{url: p.Provider, replica: s.Name, pid: os.Getpid(), http: &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: s.Concurrency},
 	}}
 	return []jobs.Job{{
 		Name:     jobName,
 		Schedule: jobs.At(p.Nights...),
-		Keys:     keys(db),
+		Keys:     book{c, p.Table}.keys(),
 		Timeout:  callWithin,
 		Run:      client.charge,
 	}}, nil

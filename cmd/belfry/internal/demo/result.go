@@ -11,20 +11,21 @@ import (
 // Result is what the demo found, in the form of --json. What was charged is counted in the provider's ledger, what
 // was done in the rows of the store. A claim that is refused leaves no row: replicas report theirs.
 type Result struct {
-	Replicas      int   `json:"replicas"`
-	Customers     int   `json:"customers"`
-	Nights        int   `json:"nights"`
-	Due           int   `json:"due"`            // nights x customers
-	Done          int   `json:"done"`           // runs that the store holds as done
-	ProviderCalls int   `json:"provider_calls"` // the ledger's lines
-	Charges       int   `json:"charges"`        // calls that took money
-	DoubleCharges int   `json:"double_charges"` // charges beyond one for a customer and night
-	Missed        int   `json:"missed"`         // customers and nights without a charge, or without a done run
-	Kills         int   `json:"kills"`          // SIGKILLs
-	RefusedClaims int   `json:"refused_claims"` // as replicas reported them
-	Takeups       int   `json:"takeups"`        // of runs whose holder had died, by the rows' crash counts
-	MaxLatenessMS int64 `json:"max_lateness_ms"`
-	HandoverMS    int64 `json:"handover_ms"`
+	Store         string `json:"store"` // its kind: sqlite, postgres or mysql
+	Replicas      int    `json:"replicas"`
+	Customers     int    `json:"customers"`
+	Nights        int    `json:"nights"`
+	Due           int    `json:"due"`            // nights x customers
+	Done          int    `json:"done"`           // runs that the store holds as done
+	ProviderCalls int    `json:"provider_calls"` // the ledger's lines
+	Charges       int    `json:"charges"`        // calls that took money
+	DoubleCharges int    `json:"double_charges"` // charges beyond one for a customer and night
+	Missed        int    `json:"missed"`         // customers and nights without a charge, or without a done run
+	Kills         int    `json:"kills"`          // SIGKILLs
+	RefusedClaims int    `json:"refused_claims"` // as replicas reported them
+	Takeups       int    `json:"takeups"`        // of runs whose holder had died, by the rows' crash counts
+	MaxLatenessMS int64  `json:"max_lateness_ms"`
+	HandoverMS    int64  `json:"handover_ms"`
 }
 
 // Good reports whether every renewal was made once.
@@ -40,7 +41,7 @@ type rows struct {
 	other   map[string]int // runs and dues that are not done, by what they are
 }
 
-func readRows(ctx context.Context, h idempotency.History) (rows, error) {
+func readRows(ctx context.Context, h idempotency.History, namespace string) (rows, error) {
 	r := rows{done: map[visit]bool{}, other: map[string]int{}}
 	for run, err := range h.List(ctx, idempotency.Filter{Namespace: namespace, Job: jobName}) {
 		if err != nil {

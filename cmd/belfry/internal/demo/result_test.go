@@ -69,7 +69,7 @@ func TestCount(t *testing.T) {
 		},
 		ranges: []idempotency.Range{{Job: jobName, Count: 1, Outcome: idempotency.Missed, Reason: "late"}},
 	}
-	r, err := readRows(t.Context(), h)
+	r, err := readRows(t.Context(), h, "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,18 +118,18 @@ func TestGood(t *testing.T) {
 func TestReadRowsPassesErrorsOn(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk is gone")
-	if _, err := readRows(t.Context(), history{err: broken}); !errors.Is(err, broken) {
+	if _, err := readRows(t.Context(), history{err: broken}, "demo"); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	got, err := json.Marshal(Result{3, 1000, 3, 3000, 3000, 3047, 3000, 0, 0, 1, 12, 61, 2810, 1420})
+	got, err := json.Marshal(Result{"postgres", 3, 1000, 3, 3000, 3000, 3047, 3000, 0, 0, 1, 12, 61, 2810, 1420})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"replicas":3,"customers":1000,"nights":3,"due":3000,"done":3000,"provider_calls":3047,"charges":3000,"double_charges":0,"missed":0,"kills":1,"refused_claims":12,"takeups":61,"max_lateness_ms":2810,"handover_ms":1420}`
+	const want = `{"store":"postgres","replicas":3,"customers":1000,"nights":3,"due":3000,"done":3000,"provider_calls":3047,"charges":3000,"double_charges":0,"missed":0,"kills":1,"refused_claims":12,"takeups":61,"max_lateness_ms":2810,"handover_ms":1420}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -137,7 +137,7 @@ func TestJSON(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	t.Parallel()
-	s := story{Result: Result{3, 1000, 3, 3000, 3000, 3047, 3000, 0, 0, 1, 12, 61, 2810, 1420}, once: 3000,
+	s := story{Result: Result{"postgres", 3, 1000, 3, 3000, 3000, 3047, 3000, 0, 0, 1, 12, 61, 2810, 1420}, once: 3000,
 		killed: []string{"replica-2"}, peak: 31 << 20, kept: "here"}
 	const want = `3 nights, 1,000 customers: 3,000 renewals due, 3,000 charged once, 0 twice, 0 missed.
 replica-2 was killed in the second night and started again; 61 runs left unfinished were taken up.

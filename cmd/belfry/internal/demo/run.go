@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/fleet"
-	"github.com/belfry-go/belfry/idempotency/sqlite"
 	"github.com/belfry-go/belfry/internal/procs"
 )
 
@@ -25,8 +24,8 @@ const providerGrace = 3 * time.Second
 
 // Run runs the demo to its end, tells s about it, and returns what was counted. It starts this program again, with
 // the arguments "demo replica NAME" and "demo provider", which must lead to Replica and Provider. When it returns,
-// for whatever reason, those processes have ended, and the files are gone unless Dir was given. It checks options
-// before it does anything.
+// for whatever reason, those processes have ended, and what was put into o.Store is gone; so are the files unless Dir was
+// given. It checks options before it does anything.
 func Run(ctx context.Context, o Options, s *Screen) (r Result, err error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -37,18 +36,15 @@ func Run(ctx context.Context, o Options, s *Screen) (r Result, err error) {
 		return Result{}, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	path := filepath.Join(dir, storeFile)
-	store, err := sqlite.Open(ctx, path, nil)
+	at, err := openSite(ctx, o, dir)
 	if err != nil {
 		return Result{}, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := fill(ctx, path, o.Customers); err != nil {
-		return Result{}, err
-	}
+	defer func() { err = errors.Join(err, at.close(ctx)) }()
 	defer s.settle()
 	s.text("%s renew the subscriptions of %s, in %s, one every %v.", plural(o.Replicas, "replica"),
 		plural(o.Customers, "customer"), plural(o.Nights, "night"), o.Every)
+	s.text("Their store is %s.", at.where())
 	s.text("Every process is real. %s.\n", map[bool]string{
 		true:  "In the second night " + plural(o.Kills, "replica") + " will be killed: kill -9",
 		false: "None will be killed"}[o.Kills > 0])
@@ -60,9 +56,9 @@ func Run(ctx context.Context, o Options, s *Screen) (r Result, err error) {
 	defer func() { err = errors.Join(err, end(ctx, provider.Stop(providerGrace))) }()
 	s.line("", "provider", "charges once per idempotency key, and logs every call: process %d at %s", provider.Pid(), url)
 	f := fleet.New(dir, fleet.Spec{
-		Namespace: namespace, Store: path, Concurrency: o.concurrency(), Timing: fleet.Brisk(o.Replicas),
+		Namespace: at.namespace, Store: at.client.URL().Secret(), Concurrency: o.concurrency(), Timing: fleet.Brisk(o.Replicas),
 	}, "demo", "replica")
-	w := newShow(o, s, f, store, &ledger{path: filepath.Join(dir, ledgerFile)}, url)
+	w := newShow(o, s, f, at, &ledger{path: filepath.Join(dir, ledgerFile)}, url)
 	w.kept = o.Dir
 	if err := w.play(ctx); err != nil {
 		return Result{}, errors.Join(err, end(ctx, f.Close()))

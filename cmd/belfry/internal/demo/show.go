@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/fleet"
-	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/ring"
 )
 
@@ -25,7 +24,7 @@ type show struct {
 	o      Options
 	screen *Screen
 	fleet  *fleet.Fleet
-	store  idempotency.History
+	site   *site
 	ledger *ledger
 	url    string
 	kept   string
@@ -44,8 +43,8 @@ type show struct {
 	asked          time.Time // when the store was asked last
 }
 
-func newShow(o Options, s *Screen, f *fleet.Fleet, store idempotency.History, l *ledger, url string) *show {
-	return &show{o: o, screen: s, fleet: f, store: store, ledger: l, url: url}
+func newShow(o Options, s *Screen, f *fleet.Fleet, at *site, l *ledger, url string) *show {
+	return &show{o: o, screen: s, fleet: f, site: at, ledger: l, url: url}
 }
 
 func replicaName(i int) string { return fmt.Sprintf("replica-%d", i) }
@@ -57,7 +56,7 @@ func (w *show) play(ctx context.Context) error {
 	}
 	w.nights = w.o.schedule(time.Now())
 	w.tally = newTally(w.nights)
-	if err := w.fleet.Go(plan{Nights: w.nights, Provider: w.url}); err != nil {
+	if err := w.fleet.Go(plan{Nights: w.nights, Provider: w.url, Table: w.site.book.table}); err != nil {
 		return err
 	}
 	ticks := time.NewTicker(tick)
@@ -206,7 +205,7 @@ func (w *show) isOver(ctx context.Context, now time.Time) (bool, error) {
 		return false, nil
 	}
 	w.asked = now
-	r, err := readRows(ctx, w.store)
+	r, err := readRows(ctx, w.site.store, w.site.namespace)
 	return len(r.done) == w.o.Nights*w.o.Customers && w.fleet.Agreed() != nil, err
 }
 
@@ -219,11 +218,12 @@ func (w *show) finish(ctx context.Context) (Result, error) {
 	for _, c := range calls {
 		w.tally.add(c)
 	}
-	r, err := readRows(ctx, w.store)
+	r, err := readRows(ctx, w.site.store, w.site.namespace)
 	if err != nil {
 		return Result{}, err
 	}
 	s := story{Result: count(w.o, w.nights, w.tally, r), once: w.tally.once(), other: r.other, peak: w.peak, kept: w.kept}
+	s.Store = string(w.site.client.URL().Kind())
 	s.RefusedClaims = w.refused
 	for _, k := range w.kills {
 		s.Kills++

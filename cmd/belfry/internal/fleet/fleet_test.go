@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/belfry-go/belfry/cmd/belfry/internal/storeurl"
 	"github.com/belfry-go/belfry/internal/procs"
 	"github.com/belfry-go/belfry/jobs"
 )
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // declare makes a job of each second, or the error that the plan asks for.
-func declare(_ context.Context, s Spec, plan []byte, report func(Event)) ([]jobs.Job, error) {
+func declare(_ Spec, _ *storeurl.Client, plan []byte, report func(Event)) ([]jobs.Job, error) {
 	if string(plan) == `"fail"` {
 		return nil, errors.New("asked to fail")
 	}
@@ -43,7 +44,7 @@ func declare(_ context.Context, s Spec, plan []byte, report func(Event)) ([]jobs
 func newFleet(t *testing.T) *Fleet {
 	t.Helper()
 	dir := t.TempDir()
-	return New(dir, Spec{Namespace: "test", Store: filepath.Join(dir, "belfry.db"), Concurrency: 2, Timing: Brisk(3)}, "fleet")
+	return New(dir, Spec{Namespace: "test", Store: "sqlite:" + filepath.Join(dir, "belfry.db"), Concurrency: 2, Timing: Brisk(3)}, "fleet")
 }
 
 // TestLife takes real replicas through all that can happen to one: killed, started again, let go.

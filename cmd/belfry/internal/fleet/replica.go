@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfry-go/belfry/idempotency/sqlite"
+	"github.com/belfry-go/belfry/cmd/belfry/internal/storeurl"
 	"github.com/belfry-go/belfry/internal/procs"
 	"github.com/belfry-go/belfry/jobs"
 	"github.com/belfry-go/belfry/membership"
@@ -19,9 +19,9 @@ import (
 // openWithin bounds the opening of the store.
 const openWithin = 30 * time.Second
 
-// Declare makes a replica's jobs of the plan that the parent gave to Fleet.Go, as JSON. report may be called from
-// the jobs' handlers.
-type Declare func(ctx context.Context, s Spec, plan []byte, report func(Event)) ([]jobs.Job, error)
+// Declare makes a replica's jobs of the plan that the parent gave to Fleet.Go, as JSON. The jobs may use the client
+// while they run, and report from their handlers.
+type Declare func(s Spec, c *storeurl.Client, plan []byte, report func(Event)) ([]jobs.Job, error)
 
 // Replica runs one replica, in a child process: it joins the gossip, reports where, waits for the plan, and then
 // runs its jobs until its parent lets go or ctx ends.
@@ -47,7 +47,12 @@ func Replica(ctx context.Context, parent *procs.Parent, declare Declare) (err er
 	}
 	opening, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	store, err := sqlite.Open(opening, spec.Store, nil)
+	client, err := spec.connect(opening)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	store, err := client.Open(opening)
 	if err != nil {
 		return err
 	}
@@ -62,7 +67,7 @@ func Replica(ctx context.Context, parent *procs.Parent, declare Declare) (err er
 	if err != nil {
 		return err
 	}
-	list, err := declare(ctx, spec, plan, report)
+	list, err := declare(spec, client, plan, report)
 	if err != nil {
 		return fmt.Errorf("fleet: replica %q: %w", spec.Name, err)
 	}

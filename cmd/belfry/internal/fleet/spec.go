@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/belfry-go/belfry/cmd/belfry/internal/storeurl"
 	"github.com/belfry-go/belfry/membership"
 )
 
@@ -26,7 +27,7 @@ func Brisk(replicas int) Timing {
 type Spec struct {
 	Name        string
 	Namespace   string
-	Store       string   // path of the SQLite file
+	Store       string   // URL; it may have a password, so it goes through the pipe and is printed nowhere
 	Seeds       []string // gossip addresses of some others
 	Profile     membership.Profile
 	Secrets     [][]byte // of gossip
@@ -40,4 +41,13 @@ type Spec struct {
 func (s Spec) Join(ctx context.Context) (*membership.Cluster, error) {
 	return membership.Join(ctx, membership.Config{Name: s.Name, Namespace: s.Namespace, Seeds: s.Seeds,
 		Profile: s.Profile, Secrets: s.Secrets})
+}
+
+// connect opens the database that the store is in.
+func (s Spec) connect(ctx context.Context) (*storeurl.Client, error) {
+	u, err := storeurl.Parse(s.Store)
+	if err != nil {
+		return nil, err
+	}
+	return storeurl.Connect(ctx, u)
 }
