@@ -178,13 +178,15 @@ func (o *other) rollback() {
 // waiting returns when so many transactions of the database wait for a lock.
 func (f *fixture) waiting(n int64) {
 	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for f.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != n {
 		select {
 		case <-tick.C:
-		case <-f.Context().Done():
-			f.Fatal("the test ended while it waited for a call to wait for a lock")
+		case <-ctx.Done():
+			f.Fatalf("there were never %d calls that wait for a lock", n)
 		}
 	}
 }
