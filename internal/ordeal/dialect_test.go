@@ -3,9 +3,11 @@ package ordeal
 import (
 	"context"
 	"database/sql"
+	"log/slog"
 	"testing"
 
 	mysqlclient "github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/belfry-go/belfry/idempotency/mysql"
@@ -45,12 +47,18 @@ func openPostgres(t *testing.T, dsn string, conns int) *handle {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	s, err := postgres.Open(t.Context(), pool, nil)
+	s, err := postgres.Open(t.Context(), pool, &postgres.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	closes(t, s)
-	return &handle{Store: s, take: func(ctx context.Context) error {
+	effect := func(ctx context.Context, o jobs.Occurrence) error {
+		return postgres.InTx(ctx, s, o, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `insert into effects values ($1)`, o.Key)
+			return err
+		})
+	}
+	return &handle{Store: s, effect: effect, take: func(ctx context.Context) error {
 		c, err := pool.Acquire(ctx)
 		if err == nil {
 			t.Cleanup(c.Release)
@@ -91,7 +99,7 @@ func openMySQL(t *testing.T, dsn string, conns int) *handle {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(conns)
 	t.Cleanup(func() { _ = db.Close() }) // errs for connections that a test broke
-	s, err := mysql.Open(t.Context(), db, nil)
+	s, err := mysql.Open(t.Context(), db, &mysql.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
