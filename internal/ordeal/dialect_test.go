@@ -3,9 +3,11 @@ package ordeal
 import (
 	"context"
 	"database/sql"
+	"log/slog"
 	"testing"
 
 	mysqlclient "github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/belfry-go/belfry/idempotency/mysql"
@@ -28,14 +30,9 @@ var postgresDialect = dialect{
 
 	connections: `select count(*) from pg_stat_activity where datname = '%s' and backend_type = 'client backend'`,
 	tables:      `select count(*) from information_schema.tables where table_schema = 'public'`,
-	loseCommits: func(p *faultproxy.Proxy, on bool, end faultproxy.End) {
-		if on {
-			p.ToClient.Lose(faultproxy.PostgresCommitted, end)
-		} else {
-			p.ToClient.Lose(nil, end)
-		}
-	},
-	lost: func(c faultproxy.Counts) int { return c.Lost },
+	commit:      faultproxy.PostgresCommitted,
+	lose:        func(p *faultproxy.Proxy, m faultproxy.Match, end faultproxy.End) { p.ToClient.Lose(m, end) },
+	lost:        func(c faultproxy.Counts) int { return c.Lost },
 }
 
 func openPostgres(t *testing.T, dsn string, conns int) *handle {
@@ -50,12 +47,18 @@ func openPostgres(t *testing.T, dsn string, conns int) *handle {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	s, err := postgres.Open(t.Context(), pool, nil)
+	s, err := postgres.Open(t.Context(), pool, &postgres.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	closes(t, s)
-	return &handle{Store: s, take: func(ctx context.Context) error {
+	effect := func(ctx context.Context, o jobs.Occurrence) error {
+		return postgres.InTx(ctx, s, o, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `insert into effects values ($1)`, o.Key)
+			return err
+		})
+	}
+	return &handle{Store: s, effect: effect, take: func(ctx context.Context) error {
 		c, err := pool.Acquire(ctx)
 		if err == nil {
 			t.Cleanup(c.Release)
@@ -77,14 +80,9 @@ var mysqlDialect = dialect{
 
 	connections: `select count(*) from information_schema.processlist where db = '%s'`,
 	tables:      `select count(*) from information_schema.tables where table_schema = '%s'`,
-	loseCommits: func(p *faultproxy.Proxy, on bool, end faultproxy.End) {
-		if on {
-			p.LoseReply(faultproxy.MySQLCommit, end)
-		} else {
-			p.LoseReply(nil, end)
-		}
-	},
-	lost: func(c faultproxy.Counts) int { return c.Replies },
+	commit:      faultproxy.MySQLCommit,
+	lose:        (*faultproxy.Proxy).LoseReply,
+	lost:        func(c faultproxy.Counts) int { return c.Replies },
 }
 
 func openMySQL(t *testing.T, dsn string, conns int) *handle {
@@ -101,7 +99,7 @@ func openMySQL(t *testing.T, dsn string, conns int) *handle {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(conns)
 	t.Cleanup(func() { _ = db.Close() }) // errs for connections that a test broke
-	s, err := mysql.Open(t.Context(), db, nil)
+	s, err := mysql.Open(t.Context(), db, &mysql.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

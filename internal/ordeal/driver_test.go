@@ -84,9 +84,10 @@ type dialect struct {
 	connections    string   // how many there are
 	tables         string   // how many there are
 
-	// loseCommits has the proxy commit, and lose the reply; off: no longer. lost counts.
-	loseCommits func(p *faultproxy.Proxy, on bool, end faultproxy.End)
-	lost        func(c faultproxy.Counts) int
+	// commit matches a chunk by which a commit is known, and lose has the proxy lose its reply; nil: no longer. lost counts.
+	commit faultproxy.Match
+	lose   func(p *faultproxy.Proxy, commit faultproxy.Match, end faultproxy.End)
+	lost   func(c faultproxy.Counts) int
 }
 
 // site is where one store's data is, empty at first.
