@@ -35,7 +35,9 @@ func unsupported() error { return nil }
 func start(dir string, log *os.File, program string, args ...string) (*process, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"} // no settings of whoever tests
+	// No settings of whoever tests; and a folder of its own for what is temporary: a starting MariaDB removes what others
+	// of its kind have there.
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TMPDIR=" + dir}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL,
