@@ -76,15 +76,16 @@ func (c *call) isBusy(id idempotency.ID) (bool, error) {
 	return held && (due != id.Due.Unix() || string(request) != id.Request), err
 }
 
+const insertRunning = `INSERT INTO belfry_run (space, due, job, key, request, state, fence, session, nonce, exclusive, started)
+VALUES (?, ?, ?, ?, ?, 2, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+
 // insertRunning writes a running row, unless there is the row or another of the
 // job and key that is exclusive too. The fence is 0 where it did not.
 func (c *call) insertRunning(id idempotency.ID, nonce int64, exclusive bool) (fence int64, err error) {
 	if fence, err = c.draw(); err != nil {
 		return 0, err
 	}
-	n, err := c.exec(`INSERT INTO belfry_run (space, due, job, key, request, state, fence, session, nonce, exclusive, started)
-VALUES (?, ?, ?, ?, ?, 2, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		c.by.space, id.Due.Unix(), id.Job, []byte(id.Key), []byte(id.Request), fence, c.by.id, nonce, flag(exclusive), micro(c.now))
+	n, err := c.exec(insertRunning, c.by.space, id.Due.Unix(), id.Job, []byte(id.Key), []byte(id.Request), fence, c.by.id, nonce, flag(exclusive), micro(c.now))
 	if err != nil || n == 0 {
 		return 0, err
 	}

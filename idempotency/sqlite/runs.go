@@ -243,6 +243,8 @@ func (s *Store) Finish(ctx context.Context, namespace string, f []idempotency.Fi
 const (
 	finishSet   = `state = ?, outcome = ?, reason = ?, text = ?, attempt = ?, exclusive = NULL, wake = ?, finished = ?`
 	finishWhere = `due = ? AND job = ? AND key = ? AND request = ? AND state = 2 AND fence = ?`
+
+	updateFinished = `UPDATE belfry_run SET ` + finishSet + ` WHERE space = ? AND ` + finishWhere
 )
 
 // finishArgs are the arguments of finishSet.
@@ -253,8 +255,7 @@ func finishArgs(f idempotency.Finish, now time.Time) []any {
 
 func (t *tx) finish(space int64, f idempotency.Finish) (idempotency.FinishAnswer, error) {
 	due, key, request := f.ID.Due.Unix(), []byte(f.ID.Key), []byte(f.ID.Request)
-	n, err := t.exec(`UPDATE belfry_run SET `+finishSet+`
-WHERE space = ? AND `+finishWhere, append(finishArgs(f, t.now), space, due, f.ID.Job, key, request, f.Fence)...)
+	n, err := t.exec(updateFinished, append(finishArgs(f, t.now), space, due, f.ID.Job, key, request, f.Fence)...)
 	if err != nil || n == 1 {
 		return idempotency.Finished, err
 	}
