@@ -21,6 +21,9 @@ import (
 // store's laws hold all the same, in the mode of the client that prepares nothing.
 func TestPooler(t *testing.T) {
 	t.Parallel()
+	if !*pooler {
+		t.Skip("skipped: it is the whole suite of stores once more; -ordeal.pooler runs it")
+	}
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		t.Skip("skipped: PgBouncer is not installed; to install it: apt-get install pgbouncer")
