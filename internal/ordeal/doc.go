@@ -10,6 +10,7 @@
 //
 //	go test ./internal/ordeal -run 'Linearizable|Restarts|FaultyNetwork' -ordeal.ops 200000 -ordeal.kills 50 -timeout 0
 //	go test ./internal/ordeal -run LostCommitReplies -ordeal.commits 1000 -timeout 0
+//	go test ./internal/ordeal -run Pooler -ordeal.pooler
 //	STORETEST_STRESS=10000 go test ./internal/ordeal -run Stress -timeout 0
 //
 // A test that fails prints the seed of its choices, for -ordeal.seed; the interleaving of its clients is not repeated.

@@ -14,6 +14,7 @@ var (
 	ops     = flag.Int("ordeal.ops", 2000, "questions in each history that is judged")
 	kills   = flag.Int("ordeal.kills", 3, "how often the server of a test is ended")
 	commits = flag.Int("ordeal.commits", 30, "how many commits lose their reply, of claims and of finishes each")
+	pooler  = flag.Bool("ordeal.pooler", false, "run the suite of stores through PgBouncer")
 	seedIn  = flag.Uint64("ordeal.seed", 0, "seed of all that is random; 0 draws one")
 )
 

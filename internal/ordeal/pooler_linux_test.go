@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,6 +22,9 @@ import (
 // store's laws hold all the same, in the mode of the client that prepares nothing.
 func TestPooler(t *testing.T) {
 	t.Parallel()
+	if !*pooler {
+		t.Skip("skipped: it is the whole suite of stores once more; -ordeal.pooler runs it")
+	}
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		t.Skip("skipped: PgBouncer is not installed; to install it: apt-get install pgbouncer")
@@ -67,12 +71,23 @@ func startPooler(t *testing.T, program, server string) string {
 	cmd := exec.CommandContext(t.Context(), program, config)
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.SysProcAttr = unprivileged(t)
-	if err := cmd.Start(); err != nil {
+	started, ended := make(chan error), make(chan struct{})
+	go func() { // Linux takes the end of the thread that started it for the end of its parent
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(ended)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // it is killed
+		}
+	}()
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // errs only if it has ended
-		_ = cmd.Wait()         // it was killed
+		<-ended
 		if t.Failed() {
 			t.Logf("PgBouncer said:\n%s", said.String())
 		}
@@ -95,7 +110,7 @@ func startPooler(t *testing.T, program, server string) string {
 // unprivileged has a process of root's run as nobody, which PgBouncer insists upon, and end with this one.
 func unprivileged(t *testing.T) *syscall.SysProcAttr {
 	t.Helper()
-	attr := &syscall.SysProcAttr{Setpgid: true}
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
 		return attr
 	}
