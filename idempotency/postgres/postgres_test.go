@@ -112,6 +112,9 @@ func (x *tables) empty(t testing.TB) {
 // harnesses opens stores in one database, each under a prefix of its own; a law that has ended leaves its tables and
 // connections to the next. Where the clock is to be moved, it is a table.
 func harnesses(t *testing.T, p *pgxpool.Pool, moved bool, client ...*pgxpool.Pool) func(t *testing.T) storetest.Harness {
+	if len(client) == 0 {
+		client = append(client, p)
+	}
 	var mu sync.Mutex
 	var free []*tables
 	made := 0
@@ -174,7 +177,7 @@ func harnesses(t *testing.T, p *pgxpool.Pool, moved bool, client ...*pgxpool.Poo
 func TestStore(t *testing.T) {
 	t.Parallel()
 	p := pool(t, testservers.Postgres(t).Database(t))
-	storetest.Run(t, harnesses(t, p, false, p))
+	storetest.Run(t, harnesses(t, p, false))
 }
 
 // With defaults that make transactions other than the store wants them, and without prepared statements or even the extended
