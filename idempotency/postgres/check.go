@@ -36,7 +36,6 @@ type server struct {
 	readOnly, readOnlyFrom   string
 	encoding, clientEncoding string
 	database, user, schema   string
-	mayCreate                bool // in schema, where tables would be made
 }
 
 // ask reads them. What another engine does not know stays empty, and is not judged.

@@ -100,6 +100,7 @@ func TestDropNamespaceLeavesNoRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer hold.Rollback(context.Background()) // a failed test too must let the pool close
 	if _, err := hold.Exec(t.Context(), `UPDATE belfry_run SET attempt = 1 WHERE key = 'waits'`); err != nil {
 		t.Fatal(err)
 	}
