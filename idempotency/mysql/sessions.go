@@ -101,8 +101,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`, []any{space, o.Replica, o.Boot, int64(o.Lease), i
 			return err
 		}
 		ses = idempotency.Session{Namespace: o.Namespace, ID: id}
-		r = idempotency.Renewal{Now: t.now, Store: s.id}
-		if r.Highest, err = t.highest(); err != nil {
+		if r, err = t.renewal(t.now); err != nil {
 			return err
 		}
 		_, err = t.exec(`INSERT INTO belfry_lease (session, expires) VALUES (?, ?)`, id, t.now.Add(o.Lease).UnixMicro())
@@ -138,11 +137,13 @@ func (t *tx) space(o idempotency.Opening) (id int64, err error) {
 	return id, nil
 }
 
-// highest is not below any fence that was committed.
-func (t *tx) highest() (int64, error) {
+// renewal is the store's word now: which store it is, and what is not below any fence that was committed.
+func (t *tx) renewal(now time.Time) (idempotency.Renewal, error) {
 	var n int64
-	_, err := t.get([]any{&n}, `SELECT coalesce(max(n), 0) FROM belfry_sequence`)
-	return (n+1)*fencesOf - 1, err
+	r := idempotency.Renewal{Now: now}
+	_, err := t.get([]any{&n, &r.Store}, `SELECT (SELECT coalesce(max(n), 0) FROM belfry_sequence), id FROM belfry_store`)
+	r.Highest = (n+1)*fencesOf - 1
+	return r, err
 }
 
 // RenewSession renews a live session; see idempotency.Sessions. It waits for no other calls but a mark of the session.
@@ -159,8 +160,7 @@ FROM belfry_lease l WHERE l.session = ?`+alone, t.clock, ses.Namespace, ses.ID)
 		if !found || !lease.Valid || marked.Valid || now >= expires {
 			return idempotency.ErrSessionDead
 		}
-		r = idempotency.Renewal{Now: time.UnixMicro(now).UTC(), Store: s.id}
-		if r.Highest, err = t.highest(); err != nil {
+		if r, err = t.renewal(time.UnixMicro(now).UTC()); err != nil {
 			return err
 		}
 		_, err = t.exec(`UPDATE belfry_lease SET expires = ? WHERE session = ?`, r.Now.Add(time.Duration(lease.Int64)).UnixMicro(), ses.ID)

@@ -22,6 +22,10 @@ const (
 	callConns    = 4
 	sessionConns = 2 // for sessions alone
 
+	// connectTimeout is how long a server that does not answer keeps one of them: a call that gives up does not end the
+	// attempt to connect.
+	connectTimeout = 3 * time.Second
+
 	forever = 100 * 365 * 24 * time.Hour
 )
 
@@ -166,6 +170,9 @@ func (s *Store) connect(ctx context.Context) (err error) {
 	config := s.pool.Config()
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "belfry"
+	}
+	if t := config.ConnConfig.ConnectTimeout; t <= 0 || t > connectTimeout {
+		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	config.MinConns, config.MinIdleConns = 0, 0
 	config.MaxConns = callConns

@@ -74,11 +74,11 @@ func (s *Store) OpenSession(ctx context.Context, o idempotency.Opening) (ses ide
 		if err != nil {
 			return err
 		}
-		ses, r = idempotency.Session{Namespace: o.Namespace}, idempotency.Renewal{Store: s.id}
-		_, err = t.get([]any{&ses.ID, &r.Now, &r.Highest}, `WITH c AS MATERIALIZED (SELECT {clock} AS now)
+		ses, r = idempotency.Session{Namespace: o.Namespace}, idempotency.Renewal{}
+		_, err = t.get([]any{&ses.ID, &r.Now, &r.Highest, &r.Store}, `WITH c AS MATERIALIZED (SELECT {clock} AS now)
 INSERT INTO belfry_session (id, space, replica, boot, lease, horizon, retention, tolerance, expires)
 SELECT nextval('belfry_number'), $1, $2, $3, $4, $5, $6, $7, c.now + $4::bigint * interval '1 microsecond' FROM c
-RETURNING id, expires - lease * interval '1 microsecond', greatest(id, (SELECT last_value FROM belfry_number))`,
+RETURNING id, expires - lease * interval '1 microsecond', greatest(id, (SELECT last_value FROM belfry_number)), (SELECT id FROM belfry_store)`,
 			space, []byte(o.Replica), []byte(o.Boot), o.Lease.Microseconds(), o.Horizon.Microseconds(), o.Retention.Microseconds(), o.Tolerance.Microseconds())
 		return err
 	})
@@ -115,11 +115,10 @@ func (t *tx) openSpace(o idempotency.Opening) (id int, err error) {
 // RenewSession renews a live session; see idempotency.Sessions.
 func (s *Store) RenewSession(ctx context.Context, ses idempotency.Session) (r idempotency.Renewal, err error) {
 	err = s.write(ctx, s.sessions, func(t *tx) error {
-		r = idempotency.Renewal{Store: s.id}
-		found, err := t.get([]any{&r.Now, &r.Highest}, `WITH c AS MATERIALIZED (SELECT {clock} AS now)
+		found, err := t.get([]any{&r.Now, &r.Highest, &r.Store}, `WITH c AS MATERIALIZED (SELECT {clock} AS now)
 UPDATE belfry_session s SET expires = c.now + s.lease * interval '1 microsecond' FROM c
 WHERE s.id = $1 AND s.space = (SELECT id FROM belfry_space WHERE name = $2) AND s.marked IS NULL AND s.expires > c.now
-RETURNING c.now, (SELECT last_value FROM belfry_number)`, ses.ID, ses.Namespace)
+RETURNING c.now, (SELECT last_value FROM belfry_number), (SELECT id FROM belfry_store)`, ses.ID, ses.Namespace)
 		if err == nil && !found {
 			err = idempotency.ErrSessionDead
 		}

@@ -194,7 +194,9 @@ func (s *Store) transact(ctx context.Context, p *pgxpool.Pool, begin string, f f
 		switch {
 		case err == nil:
 			return struct{}{}, nil
-		case isBroken(err) && ctx.Err() == nil && !committing && broken < lost:
+		case committing && code(err) == "":
+			err = backoff.Permanent(err) // it may have been committed: that is the caller's to find out
+		case isBroken(err) && ctx.Err() == nil && broken < lost:
 			broken++
 		case !again(err):
 			err = backoff.Permanent(err)
@@ -216,7 +218,7 @@ func (s *Store) once(ctx context.Context, p *pgxpool.Pool, begin string, f func(
 	if err != nil {
 		return false, err
 	}
-	defer c.Release()
+	defer release(c)
 	t := &tx{Store: s, ctx: ctx, c: c, begin: begin}
 	if err = f(t); err == nil && t.begun {
 		_, err = c.Exec(ctx, `COMMIT`)
@@ -229,6 +231,16 @@ func (s *Store) once(ctx context.Context, p *pgxpool.Pool, begin string, f func(
 		_, _ = c.Exec(ctx, `ROLLBACK`)
 	}
 	return committing, err
+}
+
+// release gives a connection back. One that was given up in the middle of a call takes up to fifteen seconds to close, and
+// would be counted all that time: where the server does not answer, the pool would soon be full of such.
+func release(c *pgxpool.Conn) {
+	if c.Conn().IsClosed() {
+		c.Hijack()
+		return
+	}
+	c.Release()
 }
 
 // again reports whether the transaction did nothing because another was in its way, or was never sent.
