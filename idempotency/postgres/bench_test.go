@@ -56,7 +56,9 @@ type night struct {
 // much of the bare rate the store reaches, how much log a run writes, and how the time of a finish batch grows.
 func BenchmarkNight(b *testing.B) {
 	ctx := context.Background()
-	p := pool(b, testservers.Postgres(b).Database(b))
+	// All of it fits into the server's memory, as the rows of one night do on a real one.
+	server := testservers.StartPostgres(b, testservers.Options{Args: []string{"-c", "shared_buffers=1GB", "-c", "max_wal_size=8GB"}})
+	p := pool(b, server.Database(b))
 	config := p.Config()
 	config.MaxConns = callConns
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
