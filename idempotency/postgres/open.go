@@ -129,6 +129,9 @@ func (s *Store) prepare(ctx context.Context, steps [][]string, o Options) error 
 	if errors.Is(err, idempotency.ErrRefused) {
 		return fmt.Errorf("postgres: store %s* in database %q: %w", o.Prefix, facts.database, err)
 	}
+	if err == nil {
+		err = explain(s.sessions.Ping(ctx)) // from now on there is a connection for renewals
+	}
 	if err != nil {
 		return err
 	}
