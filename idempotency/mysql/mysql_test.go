@@ -72,12 +72,11 @@ func (c *clock) sql() string { return strconv.FormatInt(c.micros.Load(), 10) }
 
 func (c *clock) Advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
 
-// harness is a store under a prefix of its own in the database, all of whose handles share a clock; each has a pool of
-// its own, with the parameters.
-func harness(t *testing.T, d testservers.Database, parameters, prefix string, now func() string, advance func(time.Duration)) storetest.Harness {
+// harness is a store all of whose handles share a clock; each has a pool of its own.
+func harness(t *testing.T, pool func() *sql.DB, o Options, now func() string, advance func(time.Duration)) storetest.Harness {
 	var handles []*Store
 	another := func(t *testing.T) storetest.Store {
-		s := openOn(t, client(t, d, parameters), &Options{Prefix: prefix})
+		s := openOn(t, pool(), &o)
 		s.clock = now
 		handles = append(handles, s)
 		return s
@@ -97,13 +96,18 @@ func harness(t *testing.T, d testservers.Database, parameters, prefix string, no
 	}
 }
 
+// With a clock that the laws move, for a user with the published rights alone.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	d := testservers.MariaDB(t).Database(t)
+	admin, app, user := accounts(t)
 	var n atomic.Int64
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		c := newClock()
-		return harness(t, d, "", fmt.Sprintf("p%d_", n.Add(1)), c.sql, c.Advance)
+		c, prefix := newClock(), fmt.Sprintf("p%d_", n.Add(1))
+		if err := Migrate(t.Context(), admin, &Options{Prefix: prefix}); err != nil {
+			t.Fatal(err)
+		}
+		run(t, admin, grants(prefix, user)...)
+		return harness(t, app, Options{Prefix: prefix, NoMigrate: true}, c.sql, c.Advance)
 	})
 }
 
@@ -120,6 +124,7 @@ func TestStoreOnServerClock(t *testing.T) {
 	d := testservers.MariaDB(t).Database(t)
 	var n atomic.Int64
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		return harness(t, d, hostile, fmt.Sprintf("p%d_", n.Add(1)), serverClock, nil)
+		pool := func() *sql.DB { return client(t, d, hostile) }
+		return harness(t, pool, Options{Prefix: fmt.Sprintf("p%d_", n.Add(1))}, serverClock, nil)
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
-	"github.com/belfry-go/belfry/idempotency/storetest"
 	"github.com/belfry-go/belfry/internal/testservers"
 )
 
@@ -49,38 +48,6 @@ func accounts(t *testing.T) (admin *sql.DB, app func() *sql.DB, user string) {
 	return admin, func() *sql.DB {
 		return clientOf(t, strings.Replace(d.DSN(), "root@", name+"@", 1))
 	}, user
-}
-
-// All that a store promises holds for a user with the published rights alone.
-func TestStoreOfLeastPrivilege(t *testing.T) {
-	t.Parallel()
-	admin, app, user := accounts(t)
-	free := make(chan string, 4)
-	for i := range cap(free) {
-		prefix := fmt.Sprintf("r%d_", i)
-		if err := Migrate(t.Context(), admin, &Options{Prefix: prefix}); err != nil {
-			t.Fatal(err)
-		}
-		run(t, admin, grants(prefix, user)...)
-		free <- prefix
-	}
-	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		prefix, c, db := <-free, newClock(), app()
-		t.Cleanup(func() {
-			for table := range rights {
-				if table != "belfry_store" && table != "belfry_sequence" {
-					run(t, admin, strings.Replace("DELETE FROM "+table, "belfry_", prefix, 1))
-				}
-			}
-			free <- prefix
-		})
-		another := func(t *testing.T) storetest.Store {
-			s := openOn(t, db, &Options{Prefix: prefix, NoMigrate: true})
-			s.clock = c.sql
-			return s
-		}
-		return storetest.Harness{Store: another(t), Second: another, Advance: c.Advance}
-	})
 }
 
 // Whoever runs a store can neither change its schema nor what names it.

@@ -11,7 +11,7 @@ import (
 func TestUpkeep(t *testing.T) {
 	t.Parallel()
 	p := pool(t, testservers.Postgres(t).Database(t))
-	open := harnesses(t, p, false, p)
+	open := harnesses(t, p, "", false, p)
 	storetest.RunUpkeep(t, func(t *testing.T) storetest.Upkeep {
 		h := open(t)
 		prefix := h.Store.(*Store).texts.of("belfry_")

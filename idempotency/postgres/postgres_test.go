@@ -66,6 +66,7 @@ type tables struct {
 	p      *pgxpool.Pool   // the test's
 	client []*pgxpool.Pool // the stores', in turns
 	prefix string
+	role   string // of the stores, which has the published rights alone; empty: it may do all
 	moved  bool
 	open   []*Store
 }
@@ -84,7 +85,7 @@ func (x *tables) advance(t testing.TB, d time.Duration) {
 // another opens one more store.
 func (x *tables) another(t testing.TB) *Store {
 	t.Helper()
-	s, err := open(context.Background(), x.client[len(x.open)%len(x.client)], &Options{Prefix: x.prefix}, x.clock())
+	s, err := open(context.Background(), x.client[len(x.open)%len(x.client)], &Options{Prefix: x.prefix, NoMigrate: x.role != ""}, x.clock())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,10 +112,7 @@ func (x *tables) empty(t testing.TB) {
 
 // harnesses opens stores in one database, each under a prefix of its own; a law that has ended leaves its tables and
 // connections to the next. Where the clock is to be moved, it is a table.
-func harnesses(t *testing.T, p *pgxpool.Pool, moved bool, client ...*pgxpool.Pool) func(t *testing.T) storetest.Harness {
-	if len(client) == 0 {
-		client = append(client, p)
-	}
+func harnesses(t *testing.T, p *pgxpool.Pool, role string, moved bool, client ...*pgxpool.Pool) func(t *testing.T) storetest.Harness {
 	var mu sync.Mutex
 	var free []*tables
 	made := 0
@@ -132,7 +130,13 @@ func harnesses(t *testing.T, p *pgxpool.Pool, moved bool, client ...*pgxpool.Poo
 			client = slices.Clone(client)
 			slices.Reverse(client) // what most laws use is another one
 		}
-		x := &tables{p: p, client: client, prefix: fmt.Sprintf("s%d_", made), moved: moved}
+		x := &tables{p: p, client: client, prefix: fmt.Sprintf("s%d_", made), role: role, moved: moved}
+		if role != "" {
+			if err := Migrate(t.Context(), p, &Options{Prefix: x.prefix}); err != nil {
+				t.Fatal(err)
+			}
+			run(t, p, grants(x.prefix, role))
+		}
 		if moved {
 			exec(t, p, fmt.Sprintf(`CREATE TABLE %sclock AS SELECT timestamptz '2026-10-01 04:00:00.123456Z' AS now`, x.prefix))
 		}
@@ -173,11 +177,11 @@ func harnesses(t *testing.T, p *pgxpool.Pool, moved bool, client ...*pgxpool.Poo
 	}
 }
 
-// As a user has it: with the server's clock.
+// As a user has it: with the server's clock, and a role with the published rights alone.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	p := pool(t, testservers.Postgres(t).Database(t))
-	storetest.Run(t, harnesses(t, p, false))
+	admin, app, role := roles(t)
+	storetest.Run(t, harnesses(t, admin, role, false, app))
 }
 
 // With defaults that make transactions other than the store wants them, and without prepared statements or even the extended
@@ -197,5 +201,5 @@ func TestStoreWithStrangeDefaults(t *testing.T) {
 			}
 		}))
 	}
-	storetest.Run(t, harnesses(t, pool(t, db), true, clients...))
+	storetest.Run(t, harnesses(t, pool(t, db), "", true, clients...))
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/belfry-go/belfry/idempotency"
-	"github.com/belfry-go/belfry/idempotency/storetest"
 	"github.com/belfry-go/belfry/internal/testservers"
 )
 
@@ -56,34 +55,6 @@ func roles(t *testing.T) (admin, app *pgxpool.Pool, role string) {
 	run(t, admin, "CREATE ROLE "+role+" LOGIN")
 	t.Cleanup(func() { run(t, admin, "DROP OWNED BY "+role, "DROP ROLE "+role) })
 	return admin, pool(t, d, func(c *pgxpool.Config) { c.ConnConfig.User = role }), role
-}
-
-// All that a store promises holds for a role with the published rights alone.
-func TestStoreOfLeastPrivilege(t *testing.T) {
-	t.Parallel()
-	admin, app, role := roles(t)
-	free := make(chan *tables, 4)
-	for i := range cap(free) {
-		x := &tables{p: admin, prefix: fmt.Sprintf("r%d_", i), moved: true}
-		if err := Migrate(t.Context(), admin, &Options{Prefix: x.prefix}); err != nil {
-			t.Fatal(err)
-		}
-		run(t, admin, grants(x.prefix, role),
-			fmt.Sprintf(`CREATE TABLE %sclock AS SELECT timestamptz '2026-10-01 04:00:00.123456Z' AS now`, x.prefix),
-			fmt.Sprintf(`GRANT SELECT ON %sclock TO %s`, x.prefix, role))
-		free <- x
-	}
-	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		x := <-free
-		t.Cleanup(func() {
-			x.empty(t)
-			free <- x
-		})
-		another := func(t *testing.T) storetest.Store {
-			return openAt(t, app, &Options{Prefix: x.prefix, NoMigrate: true}, x.clock())
-		}
-		return storetest.Harness{Store: another(t), Second: another, Advance: func(d time.Duration) { x.advance(t, d) }}
-	})
 }
 
 // Whoever runs a store can neither change its schema nor what names it.
