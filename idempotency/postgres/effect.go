@@ -69,7 +69,7 @@ func InTx(ctx context.Context, s *Store, o jobs.Occurrence, f func(tx pgx.Tx) er
 // Complete completes the run o in a transaction that is already open, such as
 // one of an outer unit of work, as its last statement: the caller commits if it
 // returns nil, and rolls back if not. The transaction is of the store's
-// database, on any connection. An error that wraps jobs.ErrOvertaken says that
+// database, on any connection; from then on the server ends it when its client is silent for 5 s. An error that wraps jobs.ErrOvertaken says that
 // the run is another holder's by now. Beside that it may be a serialization
 // failure of the application's own, or one at the commit: both are the
 // application's to repeat.
@@ -109,7 +109,7 @@ type effect struct {
 }
 
 func (e *effect) run(ctx context.Context, f func(pgx.Tx) error) error {
-	tx, err := e.s.pool.Begin(ctx)
+	tx, err := e.s.pool.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadWrite})
 	if err != nil {
 		return explain(fmt.Errorf("InTx: %w", err))
 	}
@@ -135,9 +135,12 @@ func (e *effect) run(ctx context.Context, f func(pgx.Tx) error) error {
 
 // complete ends the run in a transaction. Its error says why that cannot be.
 func (e *effect) complete(ctx context.Context, tx pgx.Tx) error {
-	var finished []int64
-	args := finishArgs(e.o.Namespace, []idempotency.Finish{e.done}, []int{0})
-	err := tx.QueryRow(ctx, e.s.texts.of(finishRuns), args...).Scan(&finished)
+	// A client that is stopped or cut off before it commits keeps the run locked no longer than that.
+	_, err := tx.Exec(ctx, `SELECT set_config('idle_in_transaction_session_timeout', '5s', true)`)
+	finished := false
+	if err == nil {
+		finished, err = e.s.finishIn(ctx, tx, e.o.Namespace, e.done)
+	}
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed):
 		return errEndedByF
@@ -146,7 +149,7 @@ func (e *effect) complete(ctx context.Context, tx pgx.Tx) error {
 		return completion.Refused(e.o, row, asked, err)
 	case err != nil:
 		return err
-	case len(finished) == 1:
+	case finished:
 		return nil
 	}
 	var id string
@@ -165,7 +168,7 @@ const serializationFailure = "40001"
 // settle finds out what became of a commit that failed. An error that the server gave while it lives on is a rollback.
 func (e *effect) settle(ctx context.Context, failed error) error {
 	var p *pgconn.PgError
-	if errors.Is(failed, pgx.ErrTxCommitRollback) || errors.As(failed, &p) && p.Severity == "ERROR" {
+	if errors.Is(failed, pgx.ErrTxCommitRollback) || errors.As(failed, &p) && p.SeverityUnlocalized == "ERROR" {
 		row, asked := e.look(ctx, "")
 		return completion.Refused(e.o, row, asked, failed)
 	}

@@ -98,22 +98,23 @@ ORDER BY p.session`, l.space, l.now, d.job, d.due)
 }
 
 // The runs that lag behind a run, oldest due first, with when each began to. Running ones are few, dead sessions may be many:
-// so orphans are looked for from the runs.
+// so orphans are looked for from the runs. What waits of a job that this replica does not know may be much, and stay for long:
+// it is not even read.
 const (
 	waitingRuns = `SELECT ` + runColumns + `, r.wake FROM belfry_run r
-WHERE r.space = $1 AND r.wake IS NOT NULL AND r.wake <= $2 AND (r.due, r.job, r.key, r.request) > ($3::timestamptz, $4::text, $5::bytea, $6::bytea)
+WHERE r.space = $1 AND r.wake IS NOT NULL AND r.wake <= $2 AND r.job = ANY ($8::text[]) AND (r.due, r.job, r.key, r.request) > ($3::timestamptz, $4::text, $5::bytea, $6::bytea)
   AND NOT EXISTS (SELECT FROM belfry_running o WHERE o.space = r.space AND o.job = r.job AND o.key = r.key AND o.slot = '')` + byDue + ` LIMIT $7`
 
 	orphanedRuns = `SELECT ` + runColumns + `, o.died FROM (
   SELECT o.*, least(s.expires, s.marked) AS died FROM belfry_running o JOIN belfry_session s ON s.id = o.session
-  WHERE o.space = $1 AND (s.marked IS NOT NULL OR s.expires <= $2) AND (o.due, o.job, o.key, o.request) > ($3::timestamptz, $4::text, $5::bytea, $6::bytea)
+  WHERE o.space = $1 AND (s.marked IS NOT NULL OR s.expires <= $2) AND o.job = ANY ($8::text[]) AND (o.due, o.job, o.key, o.request) > ($3::timestamptz, $4::text, $5::bytea, $6::bytea)
   ORDER BY o.due, o.job, o.key, o.request LIMIT $7) o
 CROSS JOIN LATERAL (SELECT * FROM belfry_run r WHERE r.space = $1 AND r.due = o.due AND r.job = o.job AND r.key = o.key AND r.request = o.request LIMIT 1) r` + byDue
 )
 
 // choose offers runs page by page until there are enough.
 func (l *lagging) choose(runs *rule.Runs, text string) ([]idempotency.Run, error) {
-	last := first
+	last, jobs := first, l.Jobs()
 	for {
 		n, enough := 0, false
 		err := l.query(func(r pgx.Rows) error {
@@ -125,7 +126,7 @@ func (l *lagging) choose(runs *rule.Runs, text string) ([]idempotency.Run, error
 			last = x.ID
 			n++
 			return err
-		}, text, l.space, l.now, last.Due, last.Job, []byte(last.Key), []byte(last.Request), rule.Page)
+		}, text, l.space, l.now, last.Due, last.Job, []byte(last.Key), []byte(last.Request), rule.Page, jobs)
 		if err != nil || enough || n < rule.Page {
 			return runs.List, err
 		}

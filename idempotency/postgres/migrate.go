@@ -153,7 +153,8 @@ func step(t *tx, s rule.Schema, v int) error {
 	return err
 }
 
-// find reads what is there. The row comes last: where a step was taken in between it does not fit, and is read again
+// find reads what is there. A table that is partitioned or unlogged is none of ours: in the one a row's place is not unique, and
+// a crash empties the other. The row comes last: where a step was taken in between it does not fit, and is read again
 // under the lock.
 func find(t *tx, s rule.Schema) (f rule.Found, err error) {
 	want, err := s.Shape(s.Version())
@@ -175,7 +176,7 @@ func find(t *tx, s rule.Schema) (f rule.Found, err error) {
 	}, `WITH ours AS (SELECT name, to_regclass(quote_ident(name)) AS oid FROM unnest($1::text[]) u(name))
 SELECT o.name || '.' || a.attname, replace(format_type(a.atttypid, a.atttypmod), 'timestamp with time zone', 'timestamptz') ||
   CASE WHEN c.collname <> 'default' THEN ' collate ' || lower(c.collname) ELSE '' END || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
-FROM ours o JOIN pg_class t ON t.oid = o.oid AND t.relkind IN ('r', 'p')
+FROM ours o JOIN pg_class t ON t.oid = o.oid AND t.relkind = 'r' AND NOT t.relhassubclass AND t.relpersistence = 'p'
 JOIN pg_attribute a ON a.attrelid = o.oid AND a.attnum > 0 AND NOT a.attisdropped LEFT JOIN pg_collation c ON c.oid = a.attcollation
 UNION ALL
 SELECT o.name || '/' || CASE WHEN i.indisprimary THEN 'primary' ELSE t.relname END,
@@ -184,7 +185,7 @@ SELECT o.name || '/' || CASE WHEN i.indisprimary THEN 'primary' ELSE t.relname E
     JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE k.n <= i.indnkeyatts)
 FROM ours o JOIN pg_index i ON i.indrelid = o.oid JOIN pg_class t ON t.oid = i.indexrelid WHERE i.indkey[0] <> 0
 UNION ALL
-SELECT o.name, 'sequence' FROM ours o JOIN pg_class t ON t.oid = o.oid AND t.relkind = 'S'`, names)
+SELECT o.name, 'sequence' FROM ours o JOIN pg_class t ON t.oid = o.oid AND t.relkind = 'S' AND t.relpersistence = 'p'`, names)
 	if err != nil {
 		return f, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -29,6 +30,7 @@ const (
 	forever = 100 * 365 * 24 * time.Hour
 )
 
+// PostgreSQL's own tables begin with pg_, and are found wherever one looks.
 var prefixes = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,30}$`)
 
 // Options are the ways to open a store. Nil means all of their zero values.
@@ -101,8 +103,8 @@ func (o *Options) filled() (Options, error) {
 	if with.Prefix == "" {
 		with.Prefix = "belfry_"
 	}
-	if !prefixes.MatchString(with.Prefix) {
-		return with, fmt.Errorf("postgres: prefix %q: use a letter or _, then up to 30 of a-z 0-9 _", with.Prefix)
+	if !prefixes.MatchString(with.Prefix) || strings.HasPrefix(with.Prefix, "pg_") {
+		return with, fmt.Errorf("postgres: prefix %q: use a letter or _, then up to 30 of a-z 0-9 _, and not pg_", with.Prefix)
 	}
 	if with.Logger == nil {
 		with.Logger = slog.Default()

@@ -171,13 +171,16 @@ func (e *effect) run(ctx context.Context, f func(*sql.Tx) error) error {
 		}
 		return err
 	}
+	// From here on nobody else ends the transaction: a rollback beside a commit could hit what came after it.
+	if !stop() {
+		return fmt.Errorf("sqlite: InTx: %w", context.Cause(hold))
+	}
+	defer leave()
 	err = tx.Commit()
 	if err == nil {
 		return nil
 	}
-	if stop() {
-		leave() // before it is asked what is in the file
-	}
+	leave() // before it is asked what is in the file
 	return e.settle(ctx, errors.Join(context.Cause(hold), err))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -102,6 +103,9 @@ FROM belfry_pass p LEFT JOIN belfry_session s ON s.id = p.session WHERE p.space 
 // errEnough ends a query whose caller has all it wants.
 var errEnough = errors.New("sqlite: enough rows")
 
+// jobs are the known ones as JSON. What waits of another may be much, and stay for long: it is not even read.
+func (l *lagging) jobs() string { return `["` + strings.Join(l.Jobs(), `","`) + `"]` }
+
 // waitingRuns reads the waiting runs in order until there are enough.
 func (l *lagging) waitingRuns() ([]idempotency.Run, error) {
 	runs := l.Waiting()
@@ -112,9 +116,9 @@ func (l *lagging) waitingRuns() ([]idempotency.Run, error) {
 		}
 		return err
 	}, `SELECT `+runColumns+` FROM belfry_run r INDEXED BY belfry_run_waiting CROSS JOIN belfry_session s ON s.id = r.session
-WHERE r.space = ? AND r.state = 1 AND r.wake <= ? AND NOT EXISTS (
+WHERE r.space = ? AND r.state = 1 AND r.wake <= ? AND r.job IN (SELECT value FROM json_each(?)) AND NOT EXISTS (
   SELECT 1 FROM belfry_run h INDEXED BY belfry_run_exclusive WHERE h.space = r.space AND h.job = r.job AND h.key = r.key AND h.exclusive = 1)`+byDue,
-		l.by.space, micro(l.now))
+		l.by.space, micro(l.now), l.jobs())
 	if err == errEnough {
 		err = nil
 	}
@@ -134,7 +138,8 @@ func (l *lagging) orphanedRuns() ([]idempotency.Run, error) {
 		return err
 	}, `SELECT `+runColumns+`, min(s.expires, coalesce(s.marked, s.expires))
 FROM belfry_run r INDEXED BY belfry_run_running CROSS JOIN belfry_session s ON s.id = r.session
-WHERE r.state = 2 AND s.space = ? AND (s.marked IS NOT NULL OR s.expires <= ?)`+byDue, l.by.space, micro(l.now))
+WHERE r.state = 2 AND s.space = ? AND (s.marked IS NOT NULL OR s.expires <= ?) AND r.job IN (SELECT value FROM json_each(?))`+byDue,
+		l.by.space, micro(l.now), l.jobs())
 	if err == errEnough {
 		err = nil
 	}

@@ -55,6 +55,7 @@ type Options struct {
 // block until their context ends at the latest, or little later.
 type Store struct {
 	path string
+	file os.FileInfo      // what path led to
 	id   string           // the store's identity
 	now  func() time.Time // the host's clock
 
@@ -93,7 +94,7 @@ func open(ctx context.Context, path string, o *Options, now func() time.Time) (*
 		return nil, fmt.Errorf("sqlite: store %q: %w", path, err)
 	}
 	s := &Store{
-		path: path, now: now,
+		path: full, now: now,
 		turn: make(chan struct{}, 1), writer: make(chan *conn, 1), readers: make(chan *conn, readers),
 		closed: make(chan struct{}),
 	}
@@ -106,6 +107,10 @@ func open(ctx context.Context, path string, o *Options, now func() time.Time) (*
 // prepare connects and refuses what is not fit to be a store, before it writes
 // anything.
 func (s *Store) prepare(ctx context.Context, full string, o *Options) error {
+	var err error
+	if s.file, err = os.Stat(full); err != nil {
+		return s.explain(err)
+	}
 	for range readers {
 		r, err := s.connect(ctx, full, "", "PRAGMA query_only = 1", fmt.Sprintf("PRAGMA cache_size = -%d", readerKiB))
 		if err != nil {
@@ -120,7 +125,7 @@ func (s *Store) prepare(ctx context.Context, full string, o *Options) error {
 		return err
 	}
 	made := false
-	err := s.read(ctx, func(t *tx) (err error) {
+	err = s.read(ctx, func(t *tx) (err error) {
 		made, err = inspect(t)
 		return err
 	})

@@ -3,7 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -92,6 +94,9 @@ func (s *Store) OpenSession(ctx context.Context, o idempotency.Opening) (ses ide
 		return ses, r, err
 	}
 	err = s.write(ctx, true, func(t *tx) error {
+		if err := s.there(); err != nil {
+			return err
+		}
 		space, err := t.space(o)
 		if err != nil {
 			return err
@@ -133,12 +138,15 @@ func (t *tx) space(o idempotency.Opening) (id int64, err error) {
 // the calls of this process that wait for the write lock.
 func (s *Store) RenewSession(ctx context.Context, ses idempotency.Session) (r idempotency.Renewal, err error) {
 	err = s.write(ctx, true, func(t *tx) error {
+		if err := s.there(); err != nil {
+			return err
+		}
 		c, err := begin(t, ses)
 		if err != nil {
 			return err
 		}
-		r = idempotency.Renewal{Now: t.now, Store: s.id}
-		if _, err := t.get([]any{&r.Highest}, `SELECT last FROM belfry_store`); err != nil {
+		r = idempotency.Renewal{Now: t.now}
+		if _, err := t.get([]any{&r.Store, &r.Highest}, `SELECT id, last FROM belfry_store`); err != nil {
 			return err
 		}
 		_, err = t.exec(`UPDATE belfry_session SET expires = ? WHERE id = ?`, micro(t.now.Add(c.by.lease)), ses.ID)
@@ -148,6 +156,15 @@ func (s *Store) RenewSession(ctx context.Context, ses idempotency.Session) (r id
 		return idempotency.Renewal{}, err
 	}
 	return r, nil
+}
+
+// there refuses to go on in a file that its path does not lead to any more: other processes make a new store there.
+func (s *Store) there() error {
+	at, err := os.Stat(s.path)
+	if err == nil && os.SameFile(at, s.file) {
+		return nil
+	}
+	return errors.New("the file was deleted or replaced while it was open; stop all replicas, put back the file that holds what was done, and start them")
 }
 
 // CloseSession marks the session dead; see idempotency.Sessions.

@@ -46,6 +46,18 @@ func (l *Lag) Entries() []idempotency.Entry {
 // Known reports whether the entry of the job has the hash that the session announced.
 func (l *Lag) Known(job string) bool { return l.known[job] }
 
+// Jobs are the known ones: nothing else needs to be offered.
+func (l *Lag) Jobs() []string {
+	var jobs []string
+	for job, known := range l.known {
+		if known {
+			jobs = append(jobs, job)
+		}
+	}
+	slices.Sort(jobs)
+	return jobs
+}
+
 // Waiting chooses among runs whose wake time has come, offered oldest first with it.
 func (l *Lag) Waiting() *Runs { return &Runs{lag: l, crashes: 2} }
 
