@@ -86,12 +86,11 @@ type Entries interface {
 	// declared jobs, in order; the zero Entry where a late call names a job that has none.
 	Declare(ctx context.Context, s Session, nonce int64, d []Declaration) ([]Entry, error)
 
-	// Decide moves entries on. A decision is won when its entry still is as
-	// Seen says (Opened, Hash, pause window), Opened is neither below Seen.Opened nor
-	// above the store's now + tolerance, the session announced Hash, and Hash
-	// is the entry's or in force. A won decision writes, all at once: Opened,
-	// Next and the definition Hash into the entry; the Ranges; and for each due of Run
-	// either an open due (Keyed), or a run of the job's own key (the entry's Key, or the job's name):
+	// Decide moves entries on. A decision is won when its entry still is as Seen says (Opened, Hash, pause window),
+	// Opened is neither below Seen.Opened nor above the store's now + tolerance, the session announced Hash, and Hash
+	// is the entry's or in force. A won decision writes, all at once: Opened, Next and the definition Hash into the
+	// entry; the Ranges; and for each due of Run either an open due (Keyed), or a run of the job's own key (the entry's
+	// Key, or the job's name):
 	//
 	//   - skipped (overlap), or waiting where CatchUp, when a run of the same (job,
 	//     key) that this decision did not write is running exclusively;
@@ -99,9 +98,9 @@ type Entries interface {
 	//     while Claim allows and no run of this decision already holds the key;
 	//   - else waiting, its wake time the store's now.
 	//
-	// A due that already has its row or open due is left as it is. A decision that was won by this same (session, nonce) is answered won
-	// again. Runs of the answer are this decision's: running only while they
-	// are still held under (session, nonce).
+	// A due that already has its row or open due is left as it is. A decision that was won by this same (session,
+	// nonce) is answered won again. Runs of the answer are this decision's: running only while they are still held
+	// under (session, nonce).
 	Decide(ctx context.Context, s Session, nonce int64, d []Decision) ([]Decided, error)
 
 	// Lagging returns what this replica may take now, by its ranks and its
@@ -156,10 +155,9 @@ type Runs interface {
 	// Mine returns the runs that are running under the session.
 	Mine(ctx context.Context, s Session) ([]Run, error)
 
-	// Prune removes up to limit ended runs, closed dues and ranges that are
-	// older than the session's retention, oldest first, and nothing of a job at or above its oldest
-	// open due. It also removes sessions that are long dead and no run names. It returns how
-	// many rows it removed.
+	// Prune removes up to limit ended runs, closed dues and ranges that are older than the session's retention, oldest
+	// first, and nothing of a job at or above its oldest open due. It also removes sessions that are long dead and no
+	// run names. It returns how many rows it removed.
 	Prune(ctx context.Context, s Session, limit int) (int, error)
 }
 

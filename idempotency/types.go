@@ -47,9 +47,9 @@ type Definition struct {
 	Revision int64  // beats first seen
 }
 
-// Declaration is a definition with what a new entry starts from: every due up
-// to Opened counts as decided, and Next is the first one after it (zero:
-// never). Opened is not above the store's now + tolerance, else it is lowered to the store's now.
+// Declaration is a definition with what a new entry starts from: every due up to Opened counts as decided, and Next is
+// the first one after it (zero: never). Opened is not above the store's now + tolerance, else it is lowered to the
+// store's now.
 type Declaration struct {
 	Definition
 	Opened, Next time.Time

@@ -42,7 +42,8 @@ func (f *fleet) inTx(ctx context.Context, o jobs.Occurrence) error {
 	return err
 }
 
-// A run that its handler has completed is done, whatever the handler does then, for hooks and history alike; it is not started again.
+// A run that its handler has completed is done, whatever the handler does then, for hooks and history alike; it is not
+// started again.
 func TestHandlerCompletes(t *testing.T) {
 	for name, c := range map[string]struct {
 		run      func(f *fleet) jobs.Handler

@@ -24,11 +24,11 @@ type Members interface {
 	// channel that is closed once a newer list exists.
 	Watch() (owners []string, changed <-chan struct{})
 
-	// Announce tells the others this replica's state (serving, draining or
-	// unfit), its ring layout, a reason for people, and facts for the others: under "store" the identity of the store
-	// that it works with, from when it knows one, under "fence" the highest fence that it has seen there, for those who are new, and "rolled-back" where it saw that
-	// store go back behind it. Each announcement replaces the one before; they are
-	// made one at a time, and ctx ends as soon as a newer one is there, to which Announce then makes room.
+	// Announce tells the others this replica's state (serving, draining or unfit), its ring layout, a reason for
+	// people, and facts for the others: under "store" the identity of the store that it works with, from when it knows
+	// one, under "fence" the highest fence that it has seen there, for those who are new, and "rolled-back" where it
+	// saw that store go back behind it. Each announcement replaces the one before; they are made one at a time, and ctx
+	// ends as soon as a newer one is there, to which Announce then makes room.
 	Announce(ctx context.Context, state, layout, reason string, facts map[string]string) error
 
 	// Facts returns what the others announced, by member name.
@@ -83,9 +83,9 @@ type Config struct {
 	// backlog down faster and claims in larger batches. Default 4 x GOMAXPROCS.
 	Concurrency int
 
-	// Lease is how long a silent replica's runs stay its own: the bound on how
-	// late a crash is noticed by the store. It is renewed five times in that time, and a call of
-	// the store may take Lease/5. Shorter fails over faster and tolerates less of a slow store. Default 10 s, at least 1 s.
+	// Lease is how long a silent replica's runs stay its own: the bound on how late a crash is noticed by the store. It
+	// is renewed five times in that time, and a call of the store may take Lease/5. Shorter fails over faster and
+	// tolerates less of a slow store. Default 10 s, at least 1 s.
 	Lease time.Duration
 
 	// Grace is how long each ring successor waits for those before it to move
@@ -95,9 +95,8 @@ type Config struct {
 	// Sweep is how often a replica looks for what was left lying. Default 1 s.
 	Sweep time.Duration
 
-	// Drain is how long Run waits for running handlers once its context ended;
-	// then they are cancelled and what returns is released, which takes up to 2 s + 2/5 of a Lease more. Default
-	// 25 s, <0: not at all.
+	// Drain is how long Run waits for running handlers once its context ended; then they are cancelled and what returns
+	// is released, which takes up to 2 s + 2/5 of a Lease more. Default 25 s, <0: not at all.
 	Drain time.Duration
 
 	// MissedAfter is how late a due may be opened and still always run. Of

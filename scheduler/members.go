@@ -141,7 +141,8 @@ func (r *runner) hearFences() {
 	}
 }
 
-// errOverruled is what Ready says, with the members' reason as of then, where this replica would serve and they do not let it.
+// errOverruled is what Ready says, with the members' reason as of then, where this replica would serve and they do not
+// let it.
 var errOverruled = errors.New("scheduler: not ready: the members do not count this replica as an owner")
 
 // report keeps what Ready says.

@@ -305,7 +305,8 @@ func TestReadyNamesTheMembersReason(t *testing.T) {
 	})
 }
 
-// Until the store has taken the jobs of a session, a replica is not ready, though that is open: of its first and of each later one.
+// Until the store has taken the jobs of a session, a replica is not ready, though that is open: of its first and of
+// each later one.
 func TestReadyWaitsForTheJobs(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		store := &undeclared{Store: f.store, shut: true}

@@ -33,7 +33,8 @@ func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{idempotency.ErrRefused}, args...)...)
 }
 
-// server is what a server says about itself: its global variables by name, and "database". What it does not have is empty, and not judged.
+// server is what a server says about itself: its global variables by name, and "database". What it does not have is
+// empty, and not judged.
 type server map[string]string
 
 // asked are the variables that findings judges.

@@ -5,7 +5,7 @@
 //
 // The store works the same whatever the caller's DSN says (clientFoundRows, parseTime, loc, interpolateParams,
 // multiStatements, charset) and whatever the defaults of server and user are (sql_mode, autocommit, isolation, time zone,
-// read-only): it takes at most five connections of the caller's pool for itself, sets them up once, and never gives
+// read-only): it takes at most five connections of the caller's pool for itself, sets them up, and never gives
 // one back. A limit of the pool must leave room for them; one of the five is for renewals alone. A connection that is lost
 // is replaced, one that is idle for four seconds closed. The server closes one that is silent for five: a replica that
 // is stopped in the middle of a transaction holds its locks no longer.

@@ -43,8 +43,9 @@ var (
 // handler returns. A deadlock (1213), a lock that did not come in time (1205)
 // and a changed snapshot (1020) that are the application's own are returned as
 // they are; InTx may be called again after them, and so it may after any other
-// error. The commit that was not answered is settled by reading the run; where that fails too the error says so, the
-// store's record of the run decides, and a repeat is safe.
+// error. The commit that was not answered is settled by reading the run; where
+// that fails too the error says so, the store's record of the run decides, and
+// a repeat is safe.
 func InTx(ctx context.Context, s *Store, o jobs.Occurrence, f func(tx *sql.Tx) error) error {
 	switch {
 	case s == nil:

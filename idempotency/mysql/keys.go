@@ -30,10 +30,9 @@ var errMarks = errors.New(`the query has to have three marks, in this order: "wh
 // and is written with each row: a row with another slot than its key's is an
 // error of the stream that reads it.
 //
-// Keys are compared and ordered by their bytes: the column is varbinary(255),
-// or of a collation that does the same, such as ascii_bin where no key ends
-// with a space. The default collations take "a", "A" and "á" for one. Numbers
-// are cast, on both sides: "cast(id as binary) > ?". A query that breaks this is an error too, which names the key.
+// Keys are compared and ordered by their bytes: the column is varbinary(255), or of a collation that does the same,
+// such as ascii_bin where no key ends with a space. The default collations take "a", "A" and "á" for one. Numbers are
+// cast, on both sides: "cast(id as binary) > ?". A query that breaks this is an error too, which names the key.
 //
 // db is the application's and stays so; it is of the primary, and may be of
 // another database than the store's. A page is read whole and takes a minute at

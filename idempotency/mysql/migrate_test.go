@@ -127,8 +127,8 @@ func broken(t *testing.T, d testservers.Database, n int, after bool) *sql.DB {
 	return db
 }
 
-// F63: wherever a process dies while it migrates, what it leaves is either refused or completed by the next one, and is never taken
-// for whole; and the identity that it drew stays.
+// F63: wherever a process dies while it migrates, what it leaves is either refused or completed by the next one, and is
+// never taken for whole; and the identity that it drew stays.
 func TestMigrationDies(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {

@@ -36,7 +36,8 @@ func TestGrantsArePublished(t *testing.T) {
 	}
 }
 
-// accounts are the administrator of a database, and a user that may only do what a store needs, who can connect once it has a right.
+// accounts are the administrator of a database, and a user that may only do what a store needs, who can connect once it
+// has a right.
 func accounts(t *testing.T) (admin *sql.DB, app func() *sql.DB, user string) {
 	t.Helper()
 	d := testservers.MariaDB(t).Database(t)

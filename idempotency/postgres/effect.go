@@ -36,13 +36,11 @@ var (
 // statement. The completion comes last, so that the run's row is locked for a
 // moment only: whoever wants to take the run up does not wait for f. f ends no transaction.
 //
-// An error of f is returned as it is, and a panic goes on, both after a
-// rollback. An error that wraps jobs.ErrOvertaken says that the run is another
-// holder's by now, at every isolation level: nothing was written, and the
-// handler returns. A serialization failure (SQLSTATE 40001) that is the
-// application's own is returned as it is; InTx may be called again after it,
-// and so it may after any other error. The commit that was not answered is settled by
-// reading the run; where that fails too the error says so, the store's record of the run decides, and a repeat is safe.
+// An error of f is returned as it is, and a panic goes on, both after a rollback. An error that wraps jobs.ErrOvertaken
+// says that the run is another holder's by now, at every isolation level: nothing was written, and the handler returns.
+// A serialization failure (SQLSTATE 40001) that is the application's own is returned as it is; InTx may be called again
+// after it, and so it may after any other error. The commit that was not answered is settled by reading the run; where
+// that fails too the error says so, the store's record of the run decides, and a repeat is safe.
 func InTx(ctx context.Context, s *Store, o jobs.Occurrence, f func(tx pgx.Tx) error) error {
 	switch {
 	case s == nil:

@@ -10,9 +10,9 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 )
 
-// finishRuns ends runs or lets them wait: the row of each is changed where it is running with that fence, and what holds
-// its key is deleted. It answers which. The update repeats its condition because older servers do not test again, of a row that
-// it waited for, where that lies.
+// finishRuns ends runs or lets them wait: the row of each is changed where it is running with that fence, and what
+// holds its key is deleted. It answers which. The update repeats its condition because older servers do not test again,
+// of a row that it waited for, where that lies.
 const finishRuns = `WITH c AS MATERIALIZED (SELECT {clock} AS now),
 x AS MATERIALIZED (
   SELECT u.*, r.id FROM (SELECT id AS space FROM belfry_space WHERE name = $1) n

@@ -46,10 +46,10 @@ const (
 	beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
 	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
 
-	// A client that is stopped in the middle of a transaction keeps its locks until the call's deadline, or for five seconds
-	// if that is earlier. The planner
-	// knows nothing of a due that was just opened, and would read all of its rows for each batch: batches are driven row by
-	// row, so all that it could choose instead is worse. The last three are for clients that speak in text.
+	// A client that is stopped in the middle of a transaction keeps its locks until the call's deadline, or for five
+	// seconds if that is earlier. The planner knows nothing of a due that was just opened, and would read all of its
+	// rows for each batch: batches are driven row by row, so all that it could choose instead is worse. The last three
+	// are for clients that speak in text.
 	settings = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '0', true),
   set_config('idle_in_transaction_session_timeout', $2, true),
   set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),

@@ -8,8 +8,8 @@ import (
 )
 
 // DropNamespace removes a namespace with all its rows, for good and at once. It is refused, with an error that wraps
-// idempotency.ErrRefused and names the replica, while a session of the namespace is live. Where there is no such namespace it does
-// nothing.
+// idempotency.ErrRefused and names the replica, while a session of the namespace is live. Where there is no such
+// namespace it does nothing.
 func (s *Store) DropNamespace(ctx context.Context, namespace string) error {
 	if err := idempotency.CheckNamespace(namespace); err != nil {
 		return fmt.Errorf("sqlite: drop namespace: %w", err)

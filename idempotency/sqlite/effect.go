@@ -49,8 +49,9 @@ var (
 // An error of f is returned as it is, and a panic goes on, both after a
 // rollback. An error that wraps jobs.ErrOvertaken says that the run is another
 // holder's by now: nothing was written, and the handler returns. Any other
-// error says that nothing was written either, but one of a commit of which it is
-// not known: that says so, and then the store's record of the run decides, and a repeat is safe.
+// error says that nothing was written either, but one of a commit of which it
+// is not known: that says so, and then the store's record of the run decides,
+// and a repeat is safe.
 func InTx(ctx context.Context, s *Store, o jobs.Occurrence, f func(tx *sql.Tx) error) error {
 	switch {
 	case s == nil:

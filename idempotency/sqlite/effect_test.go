@@ -136,7 +136,8 @@ func TestEffectHoldsUpOthers(t *testing.T) {
 	}
 }
 
-// An effect that takes too long, or that has hung, gives the write lock back: when its context ends, even if it does not return.
+// An effect that takes too long, or that has hung, gives the write lock back: when its context ends, even if it does
+// not return.
 func TestHungEffect(t *testing.T) {
 	t.Parallel()
 	path := file(t)

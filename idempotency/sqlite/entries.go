@@ -48,9 +48,8 @@ func (s *Store) Declare(ctx context.Context, ses idempotency.Session, nonce int6
 	return entries, nil
 }
 
-// announce makes the definitions exactly the session's. A session that repeats
-// what it has announced under the same nonce writes nothing, and a call that comes after one
-// of a higher nonce neither.
+// announce makes the definitions exactly the session's. A session that repeats what it has announced under the same
+// nonce writes nothing, and a call that comes after one of a higher nonce neither.
 func (c *call) announce(nonce int64, d []idempotency.Declaration) error {
 	if nonce < c.by.declared {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
-// List yields runs; see idempotency.History. It reads page by page, each as it
-// stands at that instant: between pages it holds no snapshot, which would keep the log from being cut back. The caller may call the store while it reads. A key
+// List yields runs; see idempotency.History. It reads page by page, each as it stands at that instant: between pages it
+// holds no snapshot, which would keep the log from being cut back. The caller may call the store while it reads. A key
 // without bounds on the due reads all runs of the namespace.
 func (s *Store) List(ctx context.Context, f idempotency.Filter) iter.Seq2[idempotency.Run, error] {
 	return rule.Pages(f.Namespace, func() func() ([]idempotency.Run, bool, error) {

@@ -6,8 +6,8 @@ import (
 )
 
 // Migrate makes the store in the file at path where there is none, and brings one of an older version up to this
-// program's; where neither is to be done it does nothing. Many processes may call it at once: one does it, and the others wait
-// until it has. Options.NoMigrate has no effect. It refuses what Open refuses.
+// program's; where neither is to be done it does nothing. Many processes may call it at once: one does it, and the
+// others wait until it has. Options.NoMigrate has no effect. It refuses what Open refuses.
 func Migrate(ctx context.Context, path string, o *Options) error {
 	s, err := Open(ctx, path, may(o))
 	if err != nil {

@@ -12,11 +12,12 @@ import (
 )
 
 // Repartition gives a namespace of the store in the file at path another number of partitions, a power of two. What is
-// known of open dues is kept: a partition that splits was finished with all its parts, and of partitions that merge the whole is
-// finished where all were. Nothing else depends on the number. It opens the file as Open does, but never makes a store.
+// known of open dues is kept: a partition that splits was finished with all its parts, and of partitions that merge the
+// whole is finished where all were. Nothing else depends on the number. It opens the file as Open does, but never makes
+// a store.
 //
-// It is refused, with an error that wraps idempotency.ErrRefused and names the replica, while a session of the namespace is live. To set
-// the number that the namespace has does nothing.
+// It is refused, with an error that wraps idempotency.ErrRefused and names the replica, while a session of the
+// namespace is live. To set the number that the namespace has does nothing.
 func Repartition(ctx context.Context, path, namespace string, partitions int, o *Options) error {
 	if err := errors.Join(idempotency.CheckNamespace(namespace), rule.CheckPartitions(partitions)); err != nil {
 		return fmt.Errorf("sqlite: repartition: %w", err)
@@ -46,8 +47,8 @@ func Repartition(ctx context.Context, path, namespace string, partitions int, o 
 	return errors.Join(err, s.Close())
 }
 
-// vacant finds a namespace, 0 if there is none, and demands that nobody uses it. Its lapsed sessions are marked dead, so that no
-// clock that steps back revives one with what it knew before.
+// vacant finds a namespace, 0 if there is none, and demands that nobody uses it. Its lapsed sessions are marked dead,
+// so that no clock that steps back revives one with what it knew before.
 func (t *tx) vacant(namespace string) (space int64, partitions int, err error) {
 	found, err := t.get([]any{&space, &partitions}, `SELECT id, partitions FROM belfry_space WHERE name = ?`, namespace)
 	if err != nil || !found {

@@ -149,7 +149,8 @@ func effectsOvertakenBefore[T any](e *effects[T]) {
 	e.wantNotes("in time")
 }
 
-// The take-up comes after the transaction has begun and read: at isolation levels with a snapshot the database itself refuses the completion.
+// The take-up comes after the transaction has begun and read: at isolation levels with a snapshot the database itself
+// refuses the completion.
 func effectsOvertakenMeanwhile[T any](e *effects[T]) {
 	if e.OneWriter {
 		e.Skip("nobody takes up while an effect is under way")
@@ -383,7 +384,8 @@ func effectsJoinOvertaken[T any](e *effects[T]) {
 	e.wantRow(x, idempotency.Running, fence)
 }
 
-// Many that hold the run for theirs, in processes that do not know of each other, and one that records its timeout: one effect at most, and only if it is done.
+// Many that hold the run for theirs, in processes that do not know of each other, and one that records its timeout: one
+// effect at most, and only if it is done.
 func effectsOneOfMany[T any](e *effects[T]) {
 	const holders, rounds = 4, 6
 	r := e.ready("a", "h1")

@@ -12,8 +12,8 @@ import (
 // caller of Step.
 type Action interface{ action() }
 
-// Call is a call of the store, to be made by Do with a deadline of Within from now;
-// what Do returns comes back as an event. Calls may be made in any order and at the same time.
+// Call is a call of the store, to be made by Do with a deadline of Within from now; what Do returns comes back as an
+// event. Calls may be made in any order and at the same time.
 type Call struct {
 	Name   string
 	Within time.Duration

@@ -50,8 +50,8 @@ func returning(_ int, a Action) []Event {
 	return nil
 }
 
-// F37: a store that answers with a lower number than it had drawn before was rolled back. Nothing is claimed in it any more, also
-// when its numbers have risen again.
+// F37: a store that answers with a lower number than it had drawn before was rolled back. Nothing is claimed in it any
+// more, also when its numbers have risen again.
 func TestStoreRolledBack(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"a renewal tells": false, "an opening tells": true} {
@@ -87,7 +87,8 @@ func TestStoreRolledBack(t *testing.T) {
 	}
 }
 
-// A replica that is new has seen nothing itself, and learns it from the others: before its first session, or while it has one.
+// A replica that is new has seen nothing itself, and learns it from the others: before its first session, or while it
+// has one.
 func TestNewReplicaHearsOfRollback(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]time.Duration{"before its session": 0, "in its session": 5 * time.Second} {
@@ -142,7 +143,8 @@ func TestRollbackIsBelieved(t *testing.T) {
 	}
 }
 
-// What another store has drawn, or what came to be known after a call was sent, is no sign: answers may come late, and out of order.
+// What another store has drawn, or what came to be known after a call was sent, is no sign: answers may come late, and
+// out of order.
 func TestLateRenewalIsNoRollback(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a")

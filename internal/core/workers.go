@@ -14,8 +14,8 @@ const (
 	// maxCrashes is how often a run's holders may die before it is failed, not started again.
 	maxCrashes = 5
 
-	// suspectCrashes makes a run a suspect: a replica holds one suspect at most,
-	// so that a key which kills its process dies alone. The limits assume one or two such keys at a time.
+	// suspectCrashes makes a run a suspect: a replica holds one suspect at most, so that a key which kills its process
+	// dies alone. The limits assume one or two such keys at a time.
 	suspectCrashes = 2
 
 	// stuckAfter is how long a handler may take to return once its context ended.
@@ -42,8 +42,8 @@ type workers struct {
 	reserved  int // for claims under way
 	recording int // of held: the handler has returned, the record is not answered
 
-	// known has when fences were let go of: a listing of our session's runs that was
-	// sent before is old news about them.
+	// known has when fences were let go of: a listing of our session's runs that was sent before is old news about
+	// them.
 	known map[int64]time.Duration
 
 	turned time.Duration // when a handler returned last; 0: none has

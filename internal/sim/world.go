@@ -138,7 +138,8 @@ func (w *World) StepStore(d time.Duration) {
 	w.note("", "store clock steps", d)
 }
 
-// Unjudged keeps what happens in the store from now on from the oracle, which has no notion of a store that goes back in time.
+// Unjudged keeps what happens in the store from now on from the oracle, which has no notion of a store that goes back
+// in time.
 func (w *World) Unjudged() { w.unjudged = true }
 
 // Calm ends what chance does.

@@ -92,7 +92,8 @@ func (p Private) stopLocked() error {
 }
 
 // Kill ends the server with all its processes as if at one instant, without a word to its clients, as a crash of the
-// program would. What it had written stays, as it would not with the loss of power. To kill one that does not run does nothing.
+// program would. What it had written stays, as it would not with the loss of power. To kill one that does not run does
+// nothing.
 func (p Private) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

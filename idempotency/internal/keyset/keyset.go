@@ -1,8 +1,9 @@
 // Package keyset reads the keys of a job page by page, with a query over a table of the application.
 //
-// Nothing of what a query may get wrong loses a key in silence. Keys that do not ascend by their bytes, a key that comes
-// twice, a page that does not begin where the last one ended: each ends the stream with an error that says how to mend
-// it. One row that is wrong, such as a key beside the slot of another, keeps no other key from running: the stream goes on, and ends with an error.
+// Nothing of what a query may get wrong loses a key in silence. Keys that do not ascend by their bytes, a key that
+// comes twice, a page that does not begin where the last one ended: each ends the stream with an error that says how to
+// mend it. One row that is wrong, such as a key beside the slot of another, keeps no other key from running: the stream
+// goes on, and ends with an error.
 package keyset
 
 import (
@@ -119,16 +120,16 @@ func (s *stream) spoilt() error {
 	return fmt.Errorf("%d rows are wrong, and only the other keys run: %w", s.wrong, s.first)
 }
 
-// noKey stands for a wrong row. The scheduler leaves it out, and for it counts the pass as unfinished; after an error alone it
-// would go on behind the last key, and not see the row again.
+// noKey stands for a wrong row. The scheduler leaves it out, and for it counts the pass as unfinished; after an error
+// alone it would go on behind the last key, and not see the row again.
 const noKey = ""
 
 // next reads a page and checks it.
 //
 // A full page is followed by one that begins with its last key again. A collation that takes two keys for one would
-// pass over the second of them where a page ends between the two; but then it passes over the repeated one too, and that shows. What follows
-// a page that is not full comes after its last key, and the stream ends with an empty page, not with a short one:
-// the query may have a limit of its own.
+// pass over the second of them where a page ends between the two; but then it passes over the repeated one too, and
+// that shows. What follows a page that is not full comes after its last key, and the stream ends with an empty page,
+// not with a short one: the query may have a limit of its own.
 func (s *stream) next(ctx context.Context) ([]string, error) {
 	found, err := s.page(ctx, s.after)
 	if err != nil {
@@ -165,7 +166,8 @@ func (s *stream) next(ctx context.Context) ([]string, error) {
 	return keys, nil
 }
 
-// missed finds out why a page does not begin with the last key of the page before: that is gone, or it is there and passed over.
+// missed finds out why a page does not begin with the last key of the page before: that is gone, or it is there and
+// passed over.
 func (s *stream) missed(ctx context.Context) error {
 	found, err := s.page(ctx, s.began)
 	if err == nil && slices.ContainsFunc(found, func(k *string) bool { return k != nil && *k == s.repeat }) {

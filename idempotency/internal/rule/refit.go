@@ -26,8 +26,8 @@ func Refit(set []byte, from, to int) []byte {
 	return refitted
 }
 
-// RefitPasses maps the passes over all open dues of a namespace. One pass is left of each due, that of the lowest session: it says
-// what all of them said together, because partitions that merge may be finished in different passes.
+// RefitPasses maps the passes over all open dues of a namespace. One pass is left of each due, that of the lowest
+// session: it says what all of them said together, because partitions that merge may be finished in different passes.
 func RefitPasses(passes []idempotency.Pass, from, to int) (keep, drop []idempotency.Pass) {
 	slices.SortFunc(passes, func(a, b idempotency.Pass) int {
 		return cmp.Or(a.Due.Compare(b.Due), strings.Compare(a.Job, b.Job), cmp.Compare(a.Session, b.Session))

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Shape is a schema as a server lists it: what each thing is, by its name. A column is "table.name", and its value its type,
-// collation and whether it may be null; an index is "table/name", the primary key "table/primary", and its value its columns, with
-// "unique" before them where it is; a table with an engine and a sequence are their names. All is in lower case.
+// Shape is a schema as a server lists it: what each thing is, by its name. A column is "table.name", and its value its
+// type, collation and whether it may be null; an index is "table/name", the primary key "table/primary", and its value
+// its columns, with "unique" before them where it is; a table with an engine and a sequence are their names. All is in
+// lower case.
 type Shape map[string]string
 
 // Make adds what a statement makes. It knows the forms that the schemas of this module are written in:
@@ -119,8 +120,8 @@ func (s Shape) Tables() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Compare says, a line each, what is missing there, and what is otherwise than it should be: different, or a column too many in
-// a table of this schema. Further indexes are their owner's business.
+// Compare says, a line each, what is missing there, and what is otherwise than it should be: different, or a column too
+// many in a table of this schema. Further indexes are their owner's business.
 func (s Shape) Compare(there Shape) (missing, wrong []string) {
 	for _, x := range slices.Sorted(maps.Keys(s)) {
 		switch have, ok := there[x]; {

@@ -187,8 +187,8 @@ func (o *Oracle) Finished(f Finish) {
 	}
 }
 
-// judgeAttempt demands that only a handler's own end raises the attempt, and that a
-// failed run had its share of them, or of crashes.
+// judgeAttempt demands that only a handler's own end raises the attempt, and that a failed run had its share of them,
+// or of crashes.
 func (o *Oracle) judgeAttempt(r *row, f Finish) {
 	switch {
 	case f.Attempt < r.Attempt || f.Attempt > r.Attempt+1:
