@@ -185,6 +185,19 @@ const (
 	Wait // not an end: to be taken up from Finish.Wake on
 )
 
+// String is the outcome's word: done, failed, skipped, missed or wait; empty for none of them.
+func (o Outcome) String() string {
+	return word(int(o), "", "done", "failed", "skipped", "missed", "wait")
+}
+
+// word is words[i], or empty.
+func word(i int, words ...string) string {
+	if i < 0 || i >= len(words) {
+		return ""
+	}
+	return words[i]
+}
+
 // Finish ends a run, or lets it wait.
 type Finish struct {
 	ID      ID
@@ -216,6 +229,9 @@ const (
 	Running
 	Ended
 )
+
+// String is the state's word: waiting, running or ended; empty for none of them.
+func (s State) String() string { return word(int(s), "", "waiting", "running", "ended") }
 
 // Run is a run's row.
 type Run struct {

@@ -35,7 +35,7 @@ import (
 // returned as it is; repeated, the write changes no row.
 func Fenced(tag pgconn.CommandTag, err error) error {
 	if err == nil && tag.RowsAffected() == 0 {
-		err = fmt.Errorf("postgres: the write changed no row, for a higher fence has written to it: %w", jobs.ErrOvertaken)
+		err = fmt.Errorf("postgres: the write changed no row: a higher fence has written to it, or this one has before, or there is no such row: %w", jobs.ErrOvertaken)
 	}
 	return err
 }

@@ -148,8 +148,8 @@ func TestMigrationDies(t *testing.T) {
 			step int // between the messages that it dies at
 			do   func(context.Context, *pgxpool.Pool, *Options) error
 		}{
-			{"Making", 0, 1, Migrate},
-			{"Upgrading", 1, 3, upgrade},
+			{"Making", 0, 4, Migrate},
+			{"Upgrading", 1, 4, upgrade},
 		} {
 			t.Run(fmt.Sprint(c.name, "After", after), func(t *testing.T) {
 				t.Parallel()

@@ -106,7 +106,7 @@ func (t *tx) openSpace(o idempotency.Opening) (id int, err error) {
 	case !found:
 		return 0, errAgain // it was dropped meanwhile
 	case p != o.Partitions:
-		return 0, fmt.Errorf("%w: namespace %q has %d partitions, not %d; set %d, or change it with all replicas stopped",
+		return 0, fmt.Errorf("%w: namespace %q has %d partitions, not %d; set %d, or change it by `belfry migrate --partitions` with all replicas stopped",
 			idempotency.ErrRefused, o.Namespace, p, o.Partitions, p)
 	}
 	return id, nil

@@ -45,6 +45,9 @@ var onlyIn = []struct {
 	{"modernc.org/sqlite", []string{"idempotency/sqlite", "cmd", "examples"}},
 	{"github.com/jackc/pgx", []string{"idempotency/postgres", "internal/testservers", "internal/ordeal", "cmd", "examples"}},        // testservers makes databases
 	{"github.com/go-sql-driver/mysql", []string{"idempotency/mysql", "internal/testservers", "internal/ordeal", "cmd", "examples"}}, // likewise
+	{"github.com/cenkalti/backoff", []string{"idempotency/postgres", "idempotency/mysql"}},
+	{"github.com/anishathalye/porcupine", []string{"internal/ordeal"}},
+	{"go.yaml.in/yaml", []string{"examples"}},
 	{"github.com/redis/go-redis", []string{"idempotency/redis", "cmd", "examples"}},
 	{"go.etcd.io/etcd", []string{"idempotency/etcd", "membership/etcdelector", "cmd", "examples"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},

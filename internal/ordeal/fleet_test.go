@@ -57,7 +57,10 @@ func rideOut(t *testing.T, s *site, strike func(*testing.T, *site, *faultproxy.P
 	f := &fleet{site: s, struck: make(chan struct{})}
 	f.openJob(t, watcher)
 	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
+	t.Cleanup(func() {
+		stop()
+		f.wg.Wait() // whatever the test ended with, nobody speaks for it after its end
+	})
 	var first *faultproxy.Proxy
 	for _, name := range []string{"a", "b", "c"} {
 		p := f.start(t, ctx, name)

@@ -89,8 +89,8 @@ func TestEveryKeyOnceInOrder(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 2, pageSize - 1, pageSize, pageSize + 1, 2*pageSize - 1, 2 * pageSize, 3*pageSize + 7} {
 		for _, own := range []int{0, 1, 2, pageSize - 1} {
-			if own == 1 && n > 10 {
-				continue // a query for each key
+			if own > 0 && own < 3 && n > 10 {
+				continue // a query for each key or two
 			}
 			tab := (&table{limit: own}).add(numbered(n)...)
 			got, err := drain(tab.source(), all())
