@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -31,8 +32,10 @@ import (
 // large table read it page by page instead of sorting it for each.
 //
 // Keys are text, and are compared and ordered by their bytes: by collate "C",
-// with other types cast to text on both sides. A query that breaks this is an
-// error too, which names the key.
+// with other types cast to text on both sides. A query that orders in another
+// way is an error too, which names the key, and so is one that says collate "C"
+// once; but one that compares by one collation of its own and orders by another
+// may lose keys, which nobody can see.
 //
 // p is the application's and stays so; it is of the primary, and may be of
 // another database than the store's. A page is read whole and takes a minute at
@@ -46,6 +49,9 @@ func Keys(p *pgxpool.Pool, query string) jobs.KeySource {
 			if p == nil {
 				return nil, errors.New("the pool is nil; give it the application's own")
 			}
+			if strings.Count(strings.ToLower(query), `collate "c"`) == 1 {
+				return nil, errOneSide
+			}
 			return func(ctx context.Context, after string, limit int) ([]*string, error) {
 				rows, err := p.Query(ctx, query, slots, after, limit)
 				if err != nil {
@@ -57,6 +63,9 @@ func Keys(p *pgxpool.Pool, query string) jobs.KeySource {
 		},
 	}
 }
+
+// errOneSide is about a query whose pages would begin elsewhere than the page before ended.
+var errOneSide = errors.New(`the query says collate "C" for the comparison or for the order, and not for both; it would lose keys: "where id collate \"C\" > $2 order by id collate \"C\""`)
 
 // page reads the keys of one page, and one more where there are too many.
 func page(rows pgx.Rows, limit int) (keys []*string, err error) {

@@ -119,6 +119,7 @@ func TestKeysWrong(t *testing.T) {
 		want          string
 	}{
 		"the database's collation": {`text collate "en-x-icu"`, `select id from customers where slot = any($1) and id > $2 order by id limit $3`, []string{"a", "B", "c"}, `collate "C"`},
+		"bytes on one side":        {"text", `select id from customers where slot = any($1) and id > $2 order by id collate "C" limit $3`, []string{"a", "B"}, `for the order, and not for both`},
 		"numbers":                  {"bigint", `select id from customers where slot = any($1) and id > $2 order by id limit $3`, []string{"9", "10"}, "lists the job's keys failed"},
 		"no limit":                 {"text", `select id from customers where slot = any($1) and id > $2`, []string{"a"}, "lists the job's keys failed"},
 		"no table":                 {"text", `select id from clients where slot = any($1) and id > $2 limit $3`, nil, "lists the job's keys failed"},
