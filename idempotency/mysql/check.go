@@ -39,7 +39,7 @@ type server map[string]string
 
 // asked are the variables that findings judges.
 var asked = []string{
-	"version", "innodb_flush_log_at_trx_commit", "innodb_doublewrite", "log_bin", "sync_binlog", "read_only", "super_read_only",
+	"version", "innodb_flush_log_at_trx_commit", "innodb_flush_method", "innodb_doublewrite", "log_bin", "sync_binlog", "read_only", "super_read_only",
 	"max_allowed_packet", "auto_increment_increment", "wsrep_on",
 }
 
@@ -100,6 +100,11 @@ func (s server) losses() (all []finding) {
 		all = append(all, finding{loses: true,
 			what: "innodb_flush_log_at_trx_commit is " + v + ": a crash loses commits that the server has acknowledged, and what was done would be done again",
 			mend: "SET GLOBAL innodb_flush_log_at_trx_commit = 1 and set it in the server's configuration, or open with AllowLossy"})
+	}
+	if v := strings.ToLower(s["innodb_flush_method"]); v == "nosync" || v == "littlesync" {
+		all = append(all, finding{loses: true,
+			what: "innodb_flush_method is " + v + ": a loss of power loses commits that the server has acknowledged, and what was done would be done again",
+			mend: "set innodb_flush_method = O_DIRECT or fsync in the server's configuration and restart it, or open with AllowLossy"})
 	}
 	// With a binary log, recovery rolls back what has not reached it, whatever InnoDB's log says.
 	if v := s["sync_binlog"]; s.on("log_bin") && v != "1" {

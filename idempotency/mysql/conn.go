@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 const (
@@ -39,6 +41,9 @@ SESSION sql_safe_updates = 0, SESSION sql_auto_is_null = 0, SESSION sql_select_l
 	`SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE`,
 }
 
+// candidates is how many connections of the caller's pool are tried for one that is fit.
+const candidates = 8
+
 // conn is a connection that the store took from the caller's pool and set up for itself. One goroutine uses it at a time.
 type conn struct {
 	*sql.Conn
@@ -46,24 +51,53 @@ type conn struct {
 	used   time.Time
 }
 
-func connect(ctx context.Context, db *sql.DB) (*conn, error) {
-	c, err := db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	x := &conn{Conn: c}
-	for _, text := range settings {
-		if _, err := c.ExecContext(ctx, text); err != nil {
-			x.discard()
+// connect takes a connection to the database from the caller's pool; to any database where its name is empty. What is idle
+// there may be dead or elsewhere: that is discarded for the next one.
+func connect(ctx context.Context, db *sql.DB, database string) (x *conn, err error) {
+	for range candidates {
+		c, taken := db.Conn(ctx)
+		if taken != nil {
+			return nil, errors.Join(taken, err)
+		}
+		x = &conn{Conn: c}
+		if err = x.setUp(ctx, database); err == nil {
+			return x, nil
+		}
+		x.discard()
+		var answered *mysql.MySQLError
+		if errors.As(err, &answered) || ctx.Err() != nil {
 			return nil, err
 		}
 	}
-	if err := c.QueryRowContext(ctx, `SELECT @@max_allowed_packet`).Scan(&x.packet); err != nil {
-		x.discard()
-		return nil, err
+	return nil, err
+}
+
+// setUp makes the connection ours. A server that does not answer takes a quarter of the time that there is.
+func (c *conn) setUp(ctx context.Context, database string) error {
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/4)
+		defer cancel()
 	}
-	x.packet = min(x.packet-x.packet/8, maxPacket)
-	return x, nil
+	for _, text := range settings {
+		if _, err := c.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	// UTC_TIMESTAMP follows it. Where the server forbids to set it, nobody has.
+	var forbidden *mysql.MySQLError
+	if _, err := c.ExecContext(ctx, `SET SESSION timestamp = DEFAULT`); err != nil && !errors.As(err, &forbidden) {
+		return err
+	}
+	var is sql.NullString
+	if err := c.QueryRowContext(ctx, `SELECT @@max_allowed_packet, DATABASE()`).Scan(&c.packet, &is); err != nil {
+		return err
+	}
+	if database != "" && is.String != database {
+		return fmt.Errorf("a connection of the pool is in database %q, and the store in %q; let no statement USE another", is.String, database)
+	}
+	c.packet = min(c.packet-c.packet/8, maxPacket)
+	return nil
 }
 
 // discard closes the connection itself, lest the caller's pool gets one with our settings.
@@ -74,10 +108,11 @@ func (c *conn) discard() {
 
 // pool keeps a few connections.
 type pool struct {
-	db   *sql.DB
-	turn chan struct{} // held by those that use one
-	shut chan struct{} // closed by close
-	once sync.Once
+	db       *sql.DB
+	database string        // its name, set before the first use
+	turn     chan struct{} // held by those that use one
+	shut     chan struct{} // closed by close
+	once     sync.Once
 
 	mu    sync.Mutex
 	idle  []*conn     // the last one was used last
@@ -112,7 +147,7 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	if c := p.take(); c != nil {
 		return c, nil
 	}
-	c, err := connect(ctx, p.db)
+	c, err := connect(ctx, p.db, p.database)
 	if err != nil {
 		<-p.turn
 	}

@@ -10,6 +10,12 @@
 // is replaced, one that is idle for four seconds closed. The server closes one that is silent for five: a replica that
 // is stopped in the middle of a transaction holds its locks no longer.
 //
+// So the connection for renewals is closed between two of them where a lease of twenty seconds or more has them come four
+// seconds apart or more: each then needs a free connection of the pool, and fails if handlers hold all until its deadline.
+// Let SetMaxOpenConns leave a few more than handlers use at once, beside the five; or give the store a pool of its own,
+// where handlers do without InTx. A connection of the pool that a handler has left in another database (USE), or that is
+// dead, is discarded for another one.
+//
 // Every call is one transaction at READ COMMITTED, or one snapshot if it only reads. Deadlocks, lock wait timeouts, lost
 // connections and races for a row are tried again, with jitter, until the call's context ends, or for ten seconds
 // where it has no deadline. A commit that was not answered is an error: the caller repeats the call as it was.

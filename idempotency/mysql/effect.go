@@ -34,8 +34,10 @@ var (
 // The transaction is begun on the *sql.DB that Open was given, with the
 // isolation level that is the default there; its tables are of an engine with
 // transactions. The completion comes last, so that the run's row is locked for
-// a moment only: whoever wants to take the run up does not wait for f. f ends
-// no transaction, and so uses no statement that commits by itself, such as DDL.
+// a moment only: whoever wants to take the run up does not wait for f. Where the
+// process is stopped in that moment, the server rolls back after five seconds.
+// f ends no transaction, and so uses no statement that commits by itself, such
+// as DDL. When ctx ends, so does the transaction, and its connection with it.
 //
 // An error of f is returned as it is, and a panic goes on, both after a
 // rollback. An error that wraps jobs.ErrOvertaken says that the run is another
@@ -71,7 +73,10 @@ func InTx(ctx context.Context, s *Store, o jobs.Occurrence, f func(tx *sql.Tx) e
 
 // Complete completes the run o in a transaction that is already open, such as
 // one of an outer unit of work, as its last statement: the caller commits if it
-// returns nil, and rolls back if not. The transaction is of the store's
+// returns nil, and rolls back if not, at once: until then nobody else can finish
+// the run or take it up. Of a process that is stopped before, the server keeps
+// the lock until it resumes or for the connection's wait_timeout, which is eight
+// hours by default; InTx has it for seconds. The transaction is of the store's
 // database, on any connection. An error that wraps jobs.ErrOvertaken says that
 // the run is another holder's by now. Beside that it may be a deadlock, or a
 // lock that did not come in time, which are the application's to repeat, after a rollback.
@@ -107,24 +112,33 @@ type effect struct {
 }
 
 func (e *effect) run(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := e.s.calls.db.BeginTx(ctx, nil)
+	b, err := borrow(ctx, e.s.calls.db)
 	if err != nil {
 		return explain(fmt.Errorf("InTx: %w", err))
 	}
-	defer func() { _ = tx.Rollback() }() // nothing, where it was committed
-	if err := f(tx); err != nil {
+	committed := false
+	defer func() { b.end(ctx, committed) }()
+	if err := f(b.tx); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("mysql: InTx: %w", context.Cause(ctx))
 	}
-	if err := e.complete(ctx, tx); err != nil {
+	err = b.hurry(ctx)
+	switch {
+	case errors.Is(err, sql.ErrTxDone):
+		err = errEndedByF
+	case err == nil:
+		err = e.complete(ctx, b.tx)
+	}
+	if err != nil {
 		return fmt.Errorf("mysql: InTx: %w", err)
 	}
 	// Not tx.Commit, which waits for a server that does not answer without an end.
-	if _, err := tx.ExecContext(ctx, `COMMIT`); err != nil {
+	if _, err := b.tx.ExecContext(ctx, `COMMIT`); err != nil {
 		return e.settle(ctx, fmt.Errorf("mysql: InTx: commit: %w", err))
 	}
+	committed = true
 	return nil
 }
 

@@ -95,7 +95,11 @@ func newStore(db *sql.DB, prefix string) *Store {
 func (s *Store) prepare(ctx context.Context, db *sql.DB, o Options) error {
 	return singly(ctx, db, o.Prefix, func(t *tx) error {
 		var err error
-		s.id, err = examine(t, steps, o)
+		if s.id, err = examine(t, steps, o); err != nil {
+			return err
+		}
+		_, err = t.get([]any{&s.calls.database}, `SELECT DATABASE()`)
+		s.renewals.database = s.calls.database
 		return err
 	})
 }
@@ -136,7 +140,7 @@ func singly(ctx context.Context, db *sql.DB, prefix string, f func(*tx) error) e
 		ctx, cancel = context.WithTimeout(ctx, openTimeout)
 		defer cancel()
 	}
-	c, err := connect(ctx, db)
+	c, err := connect(ctx, db, "")
 	if err != nil {
 		return explain(err)
 	}
