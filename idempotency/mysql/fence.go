@@ -39,7 +39,7 @@ func Fenced(r sql.Result, err error) error {
 	}
 	n, err := r.RowsAffected()
 	if err == nil && n == 0 {
-		err = fmt.Errorf("mysql: the write changed no row, for a higher fence has written to it: %w", jobs.ErrOvertaken)
+		err = fmt.Errorf("mysql: the write changed no row: a higher fence has written to it, or this one has before, or there is no such row: %w", jobs.ErrOvertaken)
 	}
 	return err
 }

@@ -4,12 +4,19 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/belfry-go/belfry/idempotency/internal/keyset"
 	"github.com/belfry-go/belfry/jobs"
 )
+
+// bytewise is what makes a comparison or an order one of bytes.
+var bytewise = regexp.MustCompile(`(?i)\bbinary\b|_bin\b`)
+
+// errOneSide is about a query whose pages would begin elsewhere than the page before ended.
+var errOneSide = errors.New(`the query says binary for the comparison or for the order, and not for both; it would lose keys: "where cast(id as binary) > ? order by cast(id as binary)"`)
 
 var errMarks = errors.New(`the query has to have three marks, in this order: "where slot in (?) and id > ? order by id limit ?"`)
 
@@ -32,7 +39,9 @@ var errMarks = errors.New(`the query has to have three marks, in this order: "wh
 //
 // Keys are compared and ordered by their bytes: the column is varbinary(255), or of a collation that does the same,
 // such as ascii_bin where no key ends with a space. The default collations take "a", "A" and "á" for one. Numbers are
-// cast, on both sides: "cast(id as binary) > ?". A query that breaks this is an error too, which names the key.
+// cast, on both sides: "cast(id as binary) > ?". A query that orders in another way is an error
+// too, which names the key, and so is one that says binary once; but one that compares by one collation of its own and
+// orders by another may lose keys, which nobody can see.
 //
 // db is the application's and stays so; it is of the primary, and may be of
 // another database than the store's. A page is read whole and takes a minute at
@@ -49,6 +58,8 @@ func Keys(db *sql.DB, query string) jobs.KeySource {
 				return nil, errors.New("the *sql.DB is nil; give it the application's own")
 			case strings.Count(query, "?") != 3:
 				return nil, errMarks
+			case len(bytewise.FindAllString(query, 2)) == 1:
+				return nil, errOneSide
 			}
 			filled := strings.Replace(query, "?", commas(slots), 1)
 			return func(ctx context.Context, after string, limit int) ([]*string, error) {

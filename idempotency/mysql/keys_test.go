@@ -77,7 +77,7 @@ func TestKeysAreBytes(t *testing.T) {
 // Each key of a large table comes once, whatever the number of partitions and of replicas.
 func TestKeysOfLargeTable(t *testing.T) {
 	t.Parallel()
-	const n = 50_000
+	const n = 10_000
 	keys := make([]string, n)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("customer-%05d", i)

@@ -204,7 +204,7 @@ func lock(t *tx) error {
 // mayNot says which right lacks whoever may not change tables.
 func mayNot(err error) error {
 	if c := code(err); c == noTableRight || c == noDatabase {
-		return refuse("the user may not change the schema (%w); run `belfry migrate --store …` as one who may, or GRANT CREATE, ALTER, INDEX, SELECT, INSERT, UPDATE on the database to this one", err)
+		return refuse("the user may not change the schema (%w); run `belfry migrate --store …` as one who may, or GRANT CREATE, ALTER, INDEX, SELECT, INSERT, UPDATE, DELETE on the database to this one", err)
 	}
 	return err
 }

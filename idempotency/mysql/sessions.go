@@ -130,7 +130,7 @@ func (t *tx) space(o idempotency.Opening) (id int64, err error) {
 		return 0, err
 	}
 	if p != o.Partitions {
-		return 0, fmt.Errorf("%w: namespace %q has %d partitions, not %d; set %d, or change it with all replicas stopped",
+		return 0, fmt.Errorf("%w: namespace %q has %d partitions, not %d; set %d, or change it by `belfry migrate --partitions` with all replicas stopped",
 			idempotency.ErrRefused, o.Namespace, p, o.Partitions, p)
 	}
 	t.now = time.UnixMicro(now).UTC()

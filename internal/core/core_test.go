@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -493,5 +494,34 @@ func TestOlderDueSkippedByYounger(t *testing.T) {
 			t.Errorf("%s of the older due is skipped (%s): the younger due's run holds the key", r.ID.Key, r.Reason)
 			return
 		}
+	}
+}
+
+// A replica whose sweeps alone fail renews its session and looks healthy: so it says what does not work.
+func TestFailingSweepsAreTold(t *testing.T) {
+	t.Parallel()
+	w := newTower(t, timing(), "a")
+	w.begin(keyed(jobs.Every(time.Minute)))
+	told := func() (n int) {
+		for _, a := range w.acts {
+			if p, ok := a.(Problem); ok && strings.Contains(p.Err.Error(), "sweeps in a row failed") {
+				n++
+			}
+		}
+		return n
+	}
+	w.until(10 * time.Second)
+	if n := told(); n > 0 {
+		t.Fatalf("told %d times of sweeps that succeed", n)
+	}
+	w.call = func(_ int, name string) error {
+		if name == "Lagging" {
+			return errDown
+		}
+		return nil
+	}
+	w.until(50 * time.Second)
+	if n := told(); n != 1 {
+		t.Errorf("told %d times of sweeps that fail, want once a minute", n)
 	}
 }

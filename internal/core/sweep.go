@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ type sweeper struct {
 	next    time.Duration // when to ask
 	asking  bool
 	backlog []idempotency.Run // to be taken up as workers become free, as of the last answer
+	failed  int               // sweeps in a row
 	full    bool              // the last answer left something out
 	won     bool              // something of it was won
 	taking  map[idempotency.ID]bool
@@ -63,13 +65,24 @@ func (c *Core) sweep() {
 			switch {
 			case errors.Is(err, idempotency.ErrSessionDead):
 				c.lose("the store says it is dead")
-			case err == nil && !c.draining:
+			case err != nil:
+				w.sweepFailed(c, err)
+			case !c.draining:
+				w.failed = 0
 				w.full = q.Limit > 0 && (len(l.Waiting) >= q.Limit || len(l.Orphaned) >= q.Limit)
 				w.won = false
 				c.forgetClosed(l.Open, sent)
 				c.act(l)
 			}
 		}))
+}
+
+// sweepFailed tells of sweeps that fail in a row. Other calls may succeed meanwhile, so that the replica looks healthy.
+func (s *sweeper) sweepFailed(c *Core, err error) {
+	const each = 60
+	if s.failed++; s.failed%each == enough {
+		c.emit(Problem{Err: fmt.Errorf("%d sweeps in a row failed; until one succeeds nothing is opened, and nothing of others taken up: %w", s.failed, err)})
+	}
 }
 
 // act starts what a sweep found: orphans first, then what waits, then openings and passes.
