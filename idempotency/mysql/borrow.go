@@ -51,9 +51,9 @@ func (b *borrowed) hurry(ctx context.Context) error {
 func (b *borrowed) cut() {
 	_ = b.conn.Raw(func(c any) error {
 		if c, ok := c.(driver.Conn); ok {
-			return c.Close()
+			_ = c.Close()
 		}
-		return nil
+		return nil // an error would have database/sql close it too, and wait
 	})
 }
 
@@ -61,12 +61,13 @@ func (b *borrowed) cut() {
 func (b *borrowed) end(ctx context.Context, committed bool) {
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
+	// Through tx, since a *sql.Conn that finds its connection broken waits for the end of the transaction.
 	var err error
 	if !committed {
-		_, err = b.conn.ExecContext(brief, `ROLLBACK`)
+		_, err = b.tx.ExecContext(brief, `ROLLBACK`)
 	}
 	if err == nil && !b.kept {
-		_, err = b.conn.ExecContext(brief, `SET SESSION wait_timeout = @belfry_wait_timeout`)
+		_, err = b.tx.ExecContext(brief, `SET SESSION wait_timeout = @belfry_wait_timeout`)
 	}
 	if err != nil {
 		b.cut()

@@ -39,7 +39,7 @@ func TestServerHurriesTheCommit(t *testing.T) {
 	if _, err := db.Exec(`SET SESSION wait_timeout = 1234`); err != nil {
 		t.Fatal(err)
 	}
-	wants := []string{`wait_timeout = 5`, `UPDATE `, `COMMIT`, `wait_timeout = @`, `ROLLBACK`} // the last is of sql.Tx
+	wants := []string{`wait_timeout = 5`, `UPDATE `, `COMMIT`, `wait_timeout = @belfry`, `ROLLBACK`} // the last is of sql.Tx
 	var mu sync.Mutex
 	var sent []string
 	inEffect := false
@@ -56,8 +56,8 @@ func TestServerHurriesTheCommit(t *testing.T) {
 	var id, later, limit int64
 	err := InTx(t.Context(), s, o, func(tx *sql.Tx) error {
 		mu.Lock()
-		defer mu.Unlock()
 		inEffect = true
+		mu.Unlock()
 		return tx.QueryRow(`SELECT CONNECTION_ID()`).Scan(&id)
 	})
 	if err != nil {

@@ -40,11 +40,12 @@ func TestRenewalPassesDeadConnections(t *testing.T) {
 	t.Parallel()
 	p, db := through(t, testservers.MariaDB(t).Database(t))
 	w := newWorker(t, openOn(t, db, nil))
+	s := openOn(t, db, nil) // which has no connection yet
 	var dead atomic.Int64
 	p.ToServer.Lose(func(chunk []byte) bool { return bytes.Contains(chunk, []byte("sql_mode")) && dead.Add(1) <= 2 }, faultproxy.Hang)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	if _, err := w.RenewSession(ctx, w.session); err != nil || dead.Load() != 3 {
+	if _, err := s.RenewSession(ctx, w.session); err != nil || dead.Load() != 3 {
 		t.Errorf("renewal by connection %d: %v; want it by the third", dead.Load(), err)
 	}
 }
