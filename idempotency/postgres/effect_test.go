@@ -136,6 +136,29 @@ func TestCompleteElsewhere(t *testing.T) {
 	}
 }
 
+// F05, F35. A client that falls silent between the completion and its commit keeps the run's row from others no longer than
+// the server is told to wait for it.
+func TestServerWaitsShortlyForTheCommit(t *testing.T) {
+	t.Parallel()
+	p := application(t, testservers.Postgres(t).Database(t), nil)
+	s := openAt(t, p, nil, "clock_timestamp()")
+	tx, err := p.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := jobs.Occurrence{Namespace: "ns", Job: "j", Key: "j", Due: day, Attempt: 1, Fence: 1}
+	if err := Complete(t.Context(), tx, s, o); !errors.Is(err, jobs.ErrOvertaken) { // there is no such run
+		t.Error(err)
+	}
+	var wait string
+	if err := tx.QueryRow(t.Context(), `SELECT current_setting('idle_in_transaction_session_timeout')`).Scan(&wait); err != nil || wait != "5s" {
+		t.Errorf("the server waits for the client for %q, %v", wait, err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestEffectOfNil(t *testing.T) {
 	t.Parallel()
 	o := jobs.Occurrence{Namespace: "ns", Job: "j", Key: "j", Due: day, Attempt: 1, Fence: 1}

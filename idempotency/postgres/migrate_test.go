@@ -237,6 +237,8 @@ func TestOpenRefusesSchemas(t *testing.T) {
 		{"CachedFences", []string{`ALTER SEQUENCE belfry_number CACHE 20`}, false, nil, "ALTER SEQUENCE belfry_number CACHE 1"},
 		{"FencesDown", []string{`ALTER SEQUENCE belfry_number INCREMENT -1 MINVALUE -9`}, false, nil, "INCREMENT 1"},
 		{"FencesAgain", []string{`ALTER SEQUENCE belfry_number CYCLE`}, false, nil, "NO CYCLE"},
+		{"Unlogged", []string{`ALTER TABLE belfry_run SET UNLOGGED`}, false, nil, "belfry_run.attempt is missing"},
+		{"Inherited", []string{`CREATE TABLE more () INHERITS (belfry_running)`}, false, nil, "belfry_running.due is missing"},
 		{"AnothersTable", []string{`CREATE TABLE belfry_store (a integer)`}, true, nil, "half made or another's"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
