@@ -521,20 +521,21 @@ func TestSwitching(t *testing.T) {
 	t.Parallel()
 	p := listen(t, serve(t))
 	var clients sync.WaitGroup
-	var received atomic.Int64
 	for first := range 4 {
 		clients.Go(func() {
 			for i := range 56 {
 				fault(p, first+i, true)
-				received.Add(talk(t, p))
+				talk(t, p)
 				fault(p, first+i, false)
 			}
 		})
 	}
 	clients.Wait()
 	c := p.Counts()
-	if received.Load() == 0 || c.Refused == 0 || c.Delayed == 0 || c.Swallowed == 0 || c.Lost == 0 || c.Replies == 0 || c.Cut == 0 || c.Reset == 0 {
-		t.Errorf("%d bytes received, %+v; want some of each", received.Load(), c)
+	for talk(t, p) == 0 { // all faults are off: soon something comes through, which while they were on was luck
+	}
+	if c.Refused == 0 || c.Delayed == 0 || c.Swallowed == 0 || c.Lost == 0 || c.Replies == 0 || c.Cut == 0 || c.Reset == 0 {
+		t.Errorf("%+v; want some of each", c)
 	}
 }
 
