@@ -45,7 +45,9 @@ var postgres = &engine{
 	creator: "initdb",
 	folders: []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"},
 	serve: func(data string, port int) []string {
-		return []string{"-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}
+		return []string{"-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+			"-c", "dynamic_shared_memory_type=mmap", // in the data directory, which goes with a server that was killed
+		}
 	},
 	create: func(data string) []string {
 		return []string{"--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--pgdata=" + data}
