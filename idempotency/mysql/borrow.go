@@ -69,11 +69,20 @@ func (b *borrowed) end(ctx context.Context, committed bool) {
 	if err == nil && !b.kept {
 		_, err = b.tx.ExecContext(brief, `SET SESSION wait_timeout = @belfry_wait_timeout`)
 	}
-	if err != nil {
-		b.cut()
+	// Nothing is open any more, or the connection is closed. But sql.Tx asks the server once more, without a bound: where that
+	// does not answer now, the connection is left to end by itself.
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err != nil {
+			b.cut()
+		}
+		_ = b.tx.Rollback()
+		b.release()
+		_ = b.conn.Close()
+	}()
+	select {
+	case <-ended:
+	case <-brief.Done():
 	}
-	// Nothing is open any more. sql.Tx asks the server once more, which has just answered, unless the connection is closed.
-	_ = b.tx.Rollback()
-	b.release()
-	_ = b.conn.Close()
 }

@@ -164,7 +164,7 @@ func (f *fleet) start(t *testing.T, ctx context.Context, name string) *faultprox
 	s, err := scheduler.New(scheduler.Config{
 		Namespace: namespace, Store: h, Members: membership.NewStatic(name, "a", "b", "c"), Concurrency: 4,
 		Ring: &ring.Options{Partitions: partitions}, MissedAfter: time.Hour,
-		Lease: 6 * time.Second, Grace: 500 * time.Millisecond, Sweep: 200 * time.Millisecond, Drain: 5 * time.Second,
+		Lease: 6 * time.Second, Grace: 500 * time.Millisecond, Sweep: 200 * time.Millisecond, Drain: 20 * time.Second,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
