@@ -88,7 +88,7 @@ func TestShapes(t *testing.T) {
 				seen := time.Since(begun)
 				time.Sleep(c.held)
 				f.net.Heal()
-				took := f.agree(merged, all, names(c.n))
+				took := f.agree(mergedOn(c.profile), all, names(c.n))
 				f.Logf("seed %d: %s: cut seen by all after %s, merged %s after the heal", f.seed, name, seen, took)
 				f.disband()
 			})
