@@ -13,6 +13,9 @@ import (
 // DefaultTimeout bounds one attempt of a job whose Timeout is 0.
 const DefaultTimeout = time.Hour
 
+// MaxSpread bounds Job.Spread.
+const MaxSpread = 24 * time.Hour
+
 // Handler does the work of one occurrence. It returns nil when the work is
 // done; an error is tried again as Job.Retry says, one wrapped by Permanent is
 // not. It may be called at the same time for different occurrences. Its context
@@ -49,6 +52,13 @@ type Job struct {
 	Payload []byte
 	// Guarantee is Correctness where it is not set.
 	Guarantee Guarantee
+	// Missed says which late dues still run. Zero: the latest.
+	Missed Missed
+	// Spread delays the starts of a due by up to this much, a partition at a time:
+	// a key starts at due + Spread x partition / partitions, so it keeps its minute
+	// every night. The due, and with it the run's identity, stays; lateness counts
+	// from the start. 0: no delay. At most MaxSpread.
+	Spread time.Duration
 	// Retry says how often and how soon a failed attempt is repeated.
 	Retry Retry
 	// Timeout bounds one attempt. 0: DefaultTimeout; negative: no bound.
@@ -65,6 +75,8 @@ func (j Job) WithDefaults() Job {
 		j.Timeout = DefaultTimeout
 	}
 	j.Retry = j.Retry.WithDefaults()
+	j.Missed = j.Missed.WithDefaults()
+	j.Schedule = j.Schedule.For(j.Name)
 	j.Payload = slices.Clone(j.Payload)
 	return j
 }
@@ -86,6 +98,13 @@ func (j Job) Validate() error {
 	add(checkSource(j.Keys))
 	if j.Guarantee != Correctness && j.Guarantee != Efficiency {
 		add(fmt.Errorf("guarantee %d is unknown; use jobs.Correctness or jobs.Efficiency", j.Guarantee))
+	}
+	add(j.Missed.check())
+	if j.Missed != (Missed{}) && j.Guarantee == Efficiency {
+		add(errors.New("Missed is set, but an efficiency job never runs a late due; leave it zero, or use jobs.Correctness"))
+	}
+	if j.Spread < 0 || j.Spread > MaxSpread {
+		add(fmt.Errorf("spread %v is not from 0 to %v", j.Spread, MaxSpread))
 	}
 	add(j.Retry.check())
 	if j.Revision < 0 {

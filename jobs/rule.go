@@ -33,6 +33,10 @@ func (r everyRule) next(after int64) (int64, bool) {
 	return (floorDiv(after-r.phase, r.step)+1)*r.step + r.phase, true
 }
 
+func (r everyRule) prev(before int64) (int64, bool) {
+	return floorDiv(before-1-r.phase, r.step)*r.step + r.phase, true
+}
+
 // count is the number of instants in (from, to], by the same bounds as next.
 func (r everyRule) count(from, to int64) int64 {
 	from, to = min(max(from, minUnix-1), maxUnix), min(max(to, minUnix-1), maxUnix)
@@ -48,6 +52,14 @@ func (r atRule) next(after int64) (int64, bool) {
 		return 0, false
 	}
 	return r[i], true
+}
+
+func (r atRule) prev(before int64) (int64, bool) {
+	i, _ := slices.BinarySearch(r, before)
+	if i == 0 {
+		return 0, false
+	}
+	return r[i-1], true
 }
 
 func (r atRule) String() string {
@@ -78,6 +90,20 @@ func (r customRule) next(after int64) (next int64, ok bool) {
 		sec++
 	}
 	return sec, true // not later than after: refused by the caller
+}
+
+// prev walks: a calendar can only be asked for what follows.
+func (r customRule) prev(before int64) (int64, bool) {
+	for span := int64(24 * 60 * 60); ; span *= 4 {
+		from := max(before-span, minUnix-1)
+		last, found := int64(0), false
+		for t, ok := r.next(from); ok && t > last && t < before; t, ok = r.next(t) {
+			last, found = t, true
+		}
+		if found || from < minUnix {
+			return last, found
+		}
+	}
 }
 
 // shortDuration writes 1h30m where time.Duration writes 1h30m0s.

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/belfry-go/belfry/jobs/internal/zone"
 )
 
 const (
@@ -39,6 +42,8 @@ type rule interface {
 	// next returns the first instant later than after, or false for never. It is
 	// given and returns values within minUnix-1 and maxUnix.
 	next(after int64) (int64, bool)
+	// prev returns the last instant earlier than before, or false for none.
+	prev(before int64) (int64, bool)
 }
 
 // Cron is a crontab line: five fields (minute, hour, day of month, month, day of
@@ -101,18 +106,18 @@ func Custom(name string, next func(after time.Time) time.Time) Schedule {
 // In sets the zone whose wall clock a Cron schedule follows, by its IANA name,
 // where the schedule's own text names none: a prefix wins. Without either it is
 // UTC. An Every, an At and a Custom follow no wall clock and stay as they are.
-func (s Schedule) In(zone string) Schedule {
+func (s Schedule) In(name string) Schedule {
 	if s.fault() != nil {
 		return s
 	}
-	if _, err := loadZone(zone); err != nil {
+	if _, err := zone.Load(name); err != nil {
 		return broken(s.c.text, err)
 	}
-	r, ok := s.c.rule.(*cronRule)
+	r, ok := s.c.rule.(cronRule)
 	if !ok || r.zone != "" {
 		return s
 	}
-	return parseCron("TZ=" + zone + " " + s.c.text)
+	return parseCron("TZ=" + name + " " + s.c.text)
 }
 
 // Phase moves an Every by d, whole seconds, any sign, taken modulo its interval:
@@ -173,6 +178,44 @@ func (c *compiled) next(after int64) (int64, bool) {
 	return sec, ok && sec > after && sec <= maxUnix
 }
 
+// Prev returns the last due strictly before the given instant; false where there is none.
+func (s Schedule) Prev(before time.Time) (time.Time, bool) {
+	if s.fault() != nil {
+		return time.Time{}, false
+	}
+	sec := before.Unix()
+	if before.Nanosecond() > 0 {
+		sec++
+	}
+	if sec <= minUnix {
+		return time.Time{}, false
+	}
+	sec, ok := s.c.rule.prev(min(sec, maxUnix+1))
+	if !ok || sec < minUnix {
+		return time.Time{}, false
+	}
+	return time.Unix(sec, 0).UTC(), true
+}
+
+// Tally counts the dues in (from, until]. It takes up to about steps steps of work, and
+// where that does not bring it to to, until is how far it came.
+func (s Schedule) Tally(from, to time.Time, steps int) (n int64, until time.Time) {
+	if s.fault() == nil {
+		if r, ok := s.c.rule.(everyRule); ok {
+			return r.count(from.Unix(), to.Unix()), to
+		}
+	}
+	for due := range s.All(from, to) {
+		if n++; n == int64(steps) {
+			return n, due
+		}
+	}
+	return n, to
+}
+
+// For is the schedule with each H of its text replaced by what name hashes to.
+func (s Schedule) For(name string) Schedule { return s }
+
 // All yields the dues in (from, to], ascending.
 func (s Schedule) All(from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
@@ -185,15 +228,7 @@ func (s Schedule) All(from, to time.Time) iter.Seq[time.Time] {
 // Count is the number of dues in (from, to]. For an Every it costs the same for
 // any span; for others one Next per due.
 func (s Schedule) Count(from, to time.Time) int64 {
-	if s.fault() == nil {
-		if r, ok := s.c.rule.(everyRule); ok {
-			return r.count(from.Unix(), to.Unix())
-		}
-	}
-	var n int64
-	for range s.All(from, to) {
-		n++
-	}
+	n, _ := s.Tally(from, to, math.MaxInt)
 	return n
 }
 
@@ -206,3 +241,7 @@ func broken(text string, err error) Schedule {
 	}
 	return Schedule{&compiled{text: text, err: fmt.Errorf("schedule %q: %w", shown, err)}}
 }
+
+// ZoneVersion names the zone data that Cron schedules follow. Replicas with another version may differ in their dues
+// where a country changed its clocks.
+func ZoneVersion() string { return zone.Version() }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/belfry-go/belfry/jobs/internal/crontab"
 )
 
 // maxText bounds a schedule's text; an At of 1,000 instants fits.
@@ -80,7 +82,7 @@ func parseEvery(text, rest string) Schedule {
 func parseAt(text, rest string) Schedule {
 	var times []time.Time
 	for one := range strings.SplitSeq(rest, ",") {
-		t, err := time.Parse(time.RFC3339, strings.Trim(one, blanks))
+		t, err := time.Parse(time.RFC3339, strings.Trim(one, crontab.Blanks))
 		if err != nil {
 			return broken(text, fmt.Errorf("instant %.40q: write it as 2026-10-01T04:00:00Z", one))
 		}
