@@ -104,7 +104,7 @@ func TestKeysOfLargeTable(t *testing.T) {
 	}
 	db := customers(t, "text primary key", keys...)
 	s := Keys(db, listCustomers)
-	for _, count := range []int{8, 4096, 65536} {
+	for _, count := range []int{8, 65536} {
 		var got []string
 		for i := range 3 {
 			list, err := drain(t.Context(), s, part(i, 3, count))
@@ -135,7 +135,7 @@ func TestKeysHoldNoConnection(t *testing.T) {
 	db := customers(t, "text primary key", keys...)
 	db.SetMaxOpenConns(1)
 	n := 0
-	for key, err := range Keys(db, listCustomers).Keys(t.Context(), part(0, 1, 8)) {
+	for key, err := range Keys(db, listCustomers).Keys(t.Context(), just(keys...)) {
 		if err != nil {
 			t.Fatal(err)
 		}
