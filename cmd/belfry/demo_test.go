@@ -73,6 +73,7 @@ func checkDemo(t *testing.T, r result, dir, kind string, customers int) demo.Res
 // TestDemoOnServer runs the demo on real servers, which have nothing of it in them afterwards. The password that the
 // environment's URL has is in no argument and no log: on this Postgres it is one that nobody asks for (S12).
 func TestDemoOnServer(t *testing.T) {
+	skipRaced(t)
 	args := append(slices.Clone(small), "--customers", "60")
 	t.Run("postgres", func(t *testing.T) {
 		db := testservers.Postgres(t).Database(t)
@@ -128,6 +129,7 @@ func TestDemoOfOne(t *testing.T) {
 }
 
 func TestBenchLatency(t *testing.T) {
+	skipRaced(t)
 	t.Parallel()
 	r := belfry(t, "", "bench", "latency", "--json", "--seconds", "2", "--rounds", "1")
 	if r.status != 0 {
@@ -141,5 +143,13 @@ func TestBenchLatency(t *testing.T) {
 		if s, _ := got[name].(map[string]any); s["n"] != n {
 			t.Errorf("%s has %v, want %v samples", name, s, n)
 		}
+	}
+}
+
+// skipRaced skips what starts many processes: with the race detector TestDemo alone does.
+func skipRaced(t *testing.T) {
+	t.Helper()
+	if raced {
+		t.Skip("skipped with the race detector: TestDemo runs the same processes with it, and this one without it")
 	}
 }
