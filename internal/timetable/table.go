@@ -26,7 +26,7 @@ type Due struct {
 // entry is in the list of its instant, or out: popped, or free.
 type entry struct {
 	next, prev ID    // 0 at the ends; what is free is chained by next, and its prev is freed
-	instant    int32 // 0: none
+	instant    int32 // 0: out
 }
 
 const freed ID = -1
@@ -49,7 +49,6 @@ func (t *Table) Add(at int64) ID {
 	} else {
 		t.free = t.entries.at(int32(id)).next
 	}
-	*t.entries.at(int32(id)) = entry{}
 	t.link(id, at)
 	return id
 }
@@ -86,7 +85,7 @@ func (t *Table) Pop(now int64, dues []Due) int {
 			e := t.entries.at(int32(id))
 			dues[n] = Due{At: at, ID: id}
 			list.first = e.next
-			*e = entry{}
+			e.instant = 0
 		}
 		if list.first != 0 {
 			t.entries.at(int32(list.first)).prev = 0
@@ -133,5 +132,5 @@ func (t *Table) unlink(id ID) {
 	if list.first == 0 {
 		t.instants.remove(e.instant)
 	}
-	*e = entry{}
+	e.instant = 0
 }
