@@ -94,6 +94,19 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
+func TestNextAllocatesNothing(t *testing.T) {
+	for _, spec := range benchSpecs {
+		for _, zone := range benchZones {
+			us := ours{parseOurs(t, zoned(spec, zone))}
+			instants := benchInstants(us)
+			i := 0
+			if n := testing.AllocsPerRun(len(instants), func() { us.next(instants[i%len(instants)]); i++ }); n > 0 {
+				t.Errorf("%s in %s: %v allocations a call", spec, zone, n)
+			}
+		}
+	}
+}
+
 func BenchmarkParse(b *testing.B) {
 	for _, zone := range benchZones {
 		text := zoned("30 9 * * 1-5", zone)

@@ -22,16 +22,17 @@ type loop struct {
 
 	work  chan []timetable.Due
 	free  chan []timetable.Due // empty batches; has room for all of them
-	fired []timetable.Due      // in this round, to be set again
+	fired []timetable.ID       // in this round, to be set again
 
+	began   int64 // what was due by then is late because nobody ran it, and not noted
 	workers sync.WaitGroup
 	mu      sync.Mutex
 	late    []time.Duration // of each due that a worker got, once the workers have ended
 }
 
-// newLoop has room for so many entries, and no more copying.
+// newLoop has room for so many entries, so that nothing is copied while it runs.
 func newLoop(entries int, schedules ...jobs.Schedule) *loop {
-	return &loop{schedules: schedules, of: make([]uint32, 1, entries+1)}
+	return &loop{schedules: schedules, of: make([]uint32, 1, entries+1), fired: make([]timetable.ID, 0, entries)}
 }
 
 // add adds an entry of a schedule.
@@ -52,6 +53,7 @@ func (l *loop) run(ctx context.Context) {
 	for range cap(l.free) {
 		l.free <- make([]timetable.Due, dueBatch)
 	}
+	l.began = time.Now().Unix()
 	for range n {
 		l.workers.Go(l.serve)
 	}
@@ -82,22 +84,26 @@ func (l *loop) fire(now time.Time) {
 	for n := dueBatch; n == dueBatch; {
 		batch := <-l.free
 		n = l.table.Pop(now.Unix(), batch[:dueBatch])
-		l.fired = append(l.fired, batch[:n]...)
+		for _, d := range batch[:n] {
+			l.fired = append(l.fired, d.ID)
+		}
 		l.work <- batch[:n]
 	}
-	for _, d := range l.fired {
-		if next, ok := l.schedules[l.of[d.ID]].Next(now); ok {
-			l.table.Set(d.ID, next.Unix())
+	for _, id := range l.fired {
+		if next, ok := l.schedules[l.of[id]].Next(now); ok {
+			l.table.Set(id, next.Unix())
 		}
 	}
 }
 
 // serve is a worker, whose handler notes how late it is.
 func (l *loop) serve() {
-	var late []time.Duration
+	late := make([]time.Duration, 0, cap(l.of)) // to grow it meanwhile would make others late
 	for batch := range l.work {
 		for _, d := range batch {
-			late = append(late, time.Since(time.Unix(d.At, 0)))
+			if d.At > l.began {
+				late = append(late, time.Since(time.Unix(d.At, 0)))
+			}
 		}
 		l.free <- batch
 	}

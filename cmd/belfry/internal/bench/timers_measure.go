@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/fleet"
@@ -44,11 +45,11 @@ func (p timersPlan) hourly(ctx context.Context, r *TimersReport) error {
 	}
 	before := heap()
 	l := newLoop(p.Entries+moreEntries, schedules...)
-	begin := time.Now()
+	begin, cpu := time.Now(), fleet.CPU()
 	for i := range p.Entries {
 		l.add(i%seconds, begin)
 	}
-	r.Add = millis(time.Since(begin))
+	r.Add, r.AddCPU = millis(time.Since(begin)), millis(fleet.CPU()-cpu)
 	r.Bytes = thousandths(float64(heap()-before) / float64(p.Entries))
 
 	var micros []float64
@@ -59,8 +60,8 @@ func (p timersPlan) hourly(ctx context.Context, r *TimersReport) error {
 	}
 	r.OneMore = stats(micros)
 
-	cpu, err := p.watch(ctx, l)
-	r.HourlyCPU, r.HourlyLate = cpu, summarise(l.late)
+	percent, err := p.watch(ctx, l)
+	r.HourlyCPU, r.HourlyLate = percent, summarise(l.late)
 	return err
 }
 
@@ -72,14 +73,14 @@ func (p timersPlan) idle(ctx context.Context, r *TimersReport) error {
 	for range p.Entries - 1 {
 		l.add(1, now)
 	}
-	cpu, err := p.watch(ctx, l)
-	r.IdleCPU = cpu
+	percent, err := p.watch(ctx, l)
+	r.IdleCPU = percent
 	return err
 }
 
 // watch runs a loop and returns what this process uses meanwhile, in percent of a core.
 func (p timersPlan) watch(ctx context.Context, l *loop) (percent float64, err error) {
-	runtime.GC() // what was there before is not the loop's
+	debug.FreeOSMemory() // what was there before is not the loop's to clear away
 	err = l.during(ctx, func(ctx context.Context) error {
 		if err := pause(ctx, p.Settle); err != nil {
 			return err
@@ -104,7 +105,7 @@ func (p timersPlan) burst(ctx context.Context, r *TimersReport) error {
 	for range p.Entries {
 		l.add(0, begin)
 	}
-	runtime.GC()
+	debug.FreeOSMemory()
 	if !time.Now().Before(due) {
 		return fmt.Errorf("bench: adding %d entries took longer than the %v there were; let less run beside it", p.Entries, due.Sub(begin))
 	}
