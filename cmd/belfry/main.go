@@ -4,6 +4,7 @@
 //	belfry bench latency    how late runs start, and how soon others take over
 //	belfry bench idle       what replicas cost that have nothing to do
 //	belfry bench gossip     how soon members see each other come and go
+//	belfry bench timers     what a million timers cost
 //	belfry ring owner       who owns a key
 //	belfry ring slot        the slot of a key
 //	belfry ring plan        what moves when members change

@@ -134,11 +134,11 @@ func (c *Core) Wake() time.Duration {
 	if c.session != nil {
 		at = min(at, c.session.sent.Mono+c.cfg.trustFor())
 	}
-	if c.ready() && len(c.storeDues) > 0 {
-		at = c.until(at, c.storeDues[0].next, c.storeNow())
+	if due, ok := c.storeDues.first(); ok && c.ready() {
+		at = c.until(at, due, c.storeNow())
 	}
-	if len(c.wallDues) > 0 && !c.draining {
-		at = c.until(at, c.wallDues[0].next, c.now.Wall)
+	if due, ok := c.wallDues.first(); ok && !c.draining {
+		at = c.until(at, due, c.now.Wall)
 	}
 	if c.ready() && !c.sweeper.asking {
 		at = min(at, c.sweeper.next)

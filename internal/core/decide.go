@@ -13,12 +13,12 @@ var lookAfter = [...]time.Duration{20 * time.Millisecond, 150 * time.Millisecond
 
 // fireDues looks at every job whose time has come.
 func (c *Core) fireDues() {
-	for c.ready() && len(c.storeDues) > 0 {
-		j := c.storeDues[0]
-		now := c.storeNow()
-		if j.next.After(now) {
-			break
-		}
+	var due []*job
+	now := c.storeNow()
+	if c.ready() {
+		due = c.storeDues.take(now)
+	}
+	for _, j := range due {
 		next, _ := j.Schedule.Next(now)
 		c.storeDues.set(j, next)
 		switch {
@@ -71,7 +71,7 @@ func (c *Core) decided(j *job, d idempotency.Decision, a idempotency.Decided, he
 		// Somebody else was first, or what we knew was old: what is still due is
 		// decided again from what is true now. But the store had another reason
 		// where the entry is as we saw it; then the next sweep tries again.
-		if sameEntry(a.Entry, d.Seen) && j.index >= 0 {
+		if sameEntry(a.Entry, d.Seen) && j.index > 0 {
 			next, _ := j.Schedule.Next(c.storeNow())
 			c.storeDues.set(j, next)
 		}

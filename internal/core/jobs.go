@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/internal/timetable"
 	"github.com/belfry-go/belfry/jobs"
 )
 
@@ -15,8 +16,8 @@ type job struct {
 	hash      string
 	partition int // of its name
 
-	next  time.Time // when to look at it: by the store's time, or by the host's for an efficiency job; zero: never
-	index int       // in dues; -1: not there
+	next  time.Time    // when to look at it: by the store's time, or by the host's for an efficiency job; zero: never
+	index timetable.ID // in dues; 0: not there
 
 	entry    idempotency.Entry // as read last
 	deciding bool
@@ -47,11 +48,11 @@ func (c *Core) setJobs(list []jobs.Job) {
 	for _, spec := range list {
 		j := before[spec.Name]
 		if j == nil {
-			j = &job{index: -1}
+			j = &job{}
 		}
 		j.Job, j.hash, j.partition = spec, spec.Definition(), c.partition(spec.Name)
 		c.jobs[spec.Name] = j
-		if j.efficient() && j.index < 0 {
+		if j.efficient() && j.index == 0 {
 			next, _ := j.Schedule.Next(c.now.Wall)
 			c.wallDues.set(j, next)
 		}

@@ -22,11 +22,10 @@ func (r localRun) localKey() localKey { return localKey{r.job.Name, r.key} }
 
 // fireLocalDues looks at every efficiency job whose time has come by the host's clock.
 func (c *Core) fireLocalDues() {
-	for !c.draining && len(c.wallDues) > 0 {
-		j := c.wallDues[0]
-		if j.next.After(c.now.Wall) {
-			return
-		}
+	if c.draining {
+		return
+	}
+	for _, j := range c.wallDues.take(c.now.Wall) {
 		due := j.next
 		next, _ := j.Schedule.Next(c.now.Wall)
 		c.wallDues.set(j, next)
