@@ -4,6 +4,7 @@
 //	belfry bench latency    how late runs start, and how soon others take over
 //	belfry bench idle       what replicas cost that have nothing to do
 //	belfry bench gossip     how soon members see each other come and go
+//	belfry next             the next dues of a schedule
 //	belfry ring owner       who owns a key
 //	belfry ring slot        the slot of a key
 //	belfry ring plan        what moves when members change
@@ -55,6 +56,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	case !errors.Is(err, errSilent):
 		fmt.Fprintf(errOut, "belfry: %v\n", err)
 	}
+	if errors.As(err, new(misuse)) {
+		return 2
+	}
 	return 1
 }
 
@@ -68,6 +72,6 @@ func root() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(demoCommand(), benchCommand(), ringCommand(), keysCommand(), migrateCommand(), versionCommand())
+	cmd.AddCommand(demoCommand(), benchCommand(), nextCommand(), ringCommand(), keysCommand(), migrateCommand(), versionCommand())
 	return cmd
 }
