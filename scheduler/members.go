@@ -16,11 +16,9 @@ import (
 // many members takes a while to build.
 func (r *runner) watchRing() {
 	var before *ring.Ring
-	zones := "" // those that differ
 	for {
 		owners, changed := r.cfg.Members.Watch()
 		r.hearFences()
-		zones = r.hearZones(zones)
 		now := r.buildRing(owners)
 		r.mail.post(core.RingChanged{Ring: now})
 		r.observer.moved(before, now)

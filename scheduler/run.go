@@ -72,6 +72,7 @@ func (r *runner) run(ctx context.Context) error {
 	r.tellZones()
 	r.hearFences() // before a session is opened
 	r.ours.Go(r.watchRing)
+	r.ours.Go(r.watchZones)
 	if m, ok := r.cfg.Members.(Hinter); ok {
 		r.ours.Go(func() { r.hearHints(m.Hints()) })
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belfry-go/belfry/jobs"
 )
@@ -28,6 +29,24 @@ func (r *runner) tellZones() {
 	default:
 		r.log.Warn("ZONEINFO is set and zones are the program's own all the same: it has to name a directory or a zip file of "+
 			"zones that can be read whole, and that differ", "ZONEINFO", path, "zones", zones)
+	}
+}
+
+// watchZones hears the members' zone data when the owners change, and once a lease for what changes without them: one that
+// drains tells its own until it is gone.
+func (r *runner) watchZones() {
+	tick := time.NewTicker(r.cfg.Lease)
+	defer tick.Stop()
+	differ := ""
+	for {
+		_, changed := r.cfg.Members.Watch()
+		differ = r.hearZones(differ)
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-r.base.Done():
+			return
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func (b *book) lines(word string) []string {
 func noted(t *testing.T, m scheduler.Members, list ...jobs.Job) (log *book, run func(context.Context) error) {
 	t.Helper()
 	log = &book{}
-	s, err := scheduler.New(scheduler.Config{Namespace: "test", Members: m, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	s, err := scheduler.New(scheduler.Config{Namespace: "test", Members: m, Lease: lease, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err == nil {
 		err = s.Add(list...)
 	}
@@ -62,20 +62,27 @@ func TestZonesOfMembers(t *testing.T) {
 			{map[string]string{"b": "2025b", "c": "zoneinfo-0123456789ab"}, "2025b: a, b; zoneinfo-0123456789ab: c"},
 			{map[string]string{"b": ours, "c": ours, "a": ours}, "again"},
 			{map[string]string{"e": ""}, ""},
+			{map[string]string{"a": "later"}, "later: a"},
+			{map[string]string{"a": "gone"}, "again"},
 			{map[string]string{"r0": "2024a", "r1": "2024a", "r2": "2024a", "r3": "2024a", "r4": "2024a", "r5": "2024a", "r6": "2024a"}, many},
 		} {
 			b.mu.Lock()
 			for name, version := range step.zones {
-				b.facts[name] = map[string]string{}
-				if version != "" {
-					b.facts[name]["zones"] = version
+				b.facts[name] = map[string]string{"zones": version}
+				if version == "" {
+					delete(b.facts[name], "zones")
+				}
+				if version == "gone" {
+					delete(b.facts, name)
 				}
 			}
 			b.mu.Unlock()
 			before := len(log.lines("zone data"))
 			for range 3 { // the owners change thrice, and what differs once
-				f.gossip.set("other", "serving")
-				time.Sleep(time.Second)
+				if step.zones["a"] == "" {
+					f.gossip.set("other", "serving")
+				}
+				time.Sleep(lease)
 			}
 			said := log.lines("zone data")[before:]
 			switch {

@@ -166,6 +166,10 @@ func (f *nextFlags) print(ctx context.Context, out io.Writer, d *duesOf) (err er
 	}
 	w := bufio.NewWriter(out)
 	defer func() { err = errors.Join(err, w.Flush()) }()
+	if d.String() == "@manual" {
+		fmt.Fprintln(w, "no due: it runs only when it is triggered")
+		return nil
+	}
 	if len(dues) == 0 {
 		fmt.Fprintf(w, "no due after %s\n", d.after.UTC().Format(time.RFC3339))
 		return nil

