@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -263,6 +264,31 @@ func TestEnvironment(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		if err != nil || strings.TrimSpace(string(out)) != want {
 			t.Errorf("%s=%s: %q, %v; want %q", environ, value, out, err, want)
+		}
+	}
+}
+
+// Rules that no country has, and ZONEINFO could: clocks that change near New Year, to the same offset, by days, by
+// two of them. (Package time itself is at odds with a change that belongs to one year in UTC and to another by the clock.)
+func TestOddRules(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, rule := range []string{
+		"EET-2", "AAA0BBB0,M3.2.0,M11.1.0", "AAA-14BBB-15,J2/0,J60/0", "AAA3BBB2,M10.1.0,M3.1.0",
+		"AAA-2BBB-3,J59/24,J60/2", "AAA5BBB4,360/20,363/23", "AAA-24BBB24,M2.5.1,M2.5.2", "AAA", "nonsense",
+	} {
+		tzif := bytes.Replace(beirut2023b(), []byte("EET-2EEST,M3.5.0/0,M10.5.0/0"), []byte(rule), 1)
+		z, err := (&data{entries: []entry{{"Odd", string(tzif)}}}).load("Odd")
+		if err != nil {
+			t.Errorf("%s: %v", rule, err)
+			continue
+		}
+		for range 300 {
+			agree(t, z, 1_600_000_000+rng.Int64N(300*366*day))
+			agree(t, z, firstUnix+rng.Int64N(lastUnix-firstUnix-366*day))
+		}
+		if t.Failed() {
+			t.Fatalf("by the rule %s", rule)
 		}
 	}
 }
