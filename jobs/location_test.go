@@ -29,6 +29,24 @@ func TestLocation(t *testing.T) {
 	}
 }
 
+func TestLocationOfCombinations(t *testing.T) {
+	t.Parallel()
+	if _, err := jobs.ParseSchedule("union(@every 1h; @every 7m)"); err != nil {
+		t.Skip("no combinations yet")
+	}
+	for text, want := range map[string]string{
+		"union(TZ=Europe/Berlin 0 2 * * *; @every 1h)":              "Europe/Berlin",
+		"union(TZ=Europe/Berlin 0 2 * * *;TZ=Asia/Tokyo 0 2 * * *)": "UTC",
+		"union(TZ=Asia/Tokyo 0 2 * * *; TZ=Asia/Tokyo 0 3 * * *)":   "Asia/Tokyo",
+		"until(2030-01-01T00:00:00Z;TZ=Asia/Tokyo 0 2 * * *)":       "Asia/Tokyo",
+		"except(0 2 * * *;TZ=Asia/Tokyo 0 2 2 * *)":                 "Asia/Tokyo",
+	} {
+		if s, err := jobs.ParseSchedule(text); err != nil || s.Location().String() != want {
+			t.Errorf("%s: %s, %v; want %s", text, s.Location(), err, want)
+		}
+	}
+}
+
 // A zoned schedule costs its pointer, once there is one of its kind.
 func TestZonedScheduleIsSmall(t *testing.T) {
 	const n = 20_000

@@ -75,7 +75,7 @@ func (n noter) jumped(t time.Time, was, is time.Duration) string {
 func (n noter) otherReading(t time.Time, direction int) bool {
 	// Clocks are set back by a day at most.
 	other := t.Add(n.offset(t) - n.offset(t.Add(time.Duration(direction)*25*time.Hour)))
-	return !other.Equal(t) && other.After(t) == (direction > 0) && wallOf(other, n.offset(other)).Equal(wallOf(t, n.offset(t)))
+	return !other.Equal(t) && wallOf(other, n.offset(other)).Equal(wallOf(t, n.offset(t)))
 }
 
 func (n noter) offset(t time.Time) time.Duration {
