@@ -33,7 +33,9 @@ func load(tb testing.TB, name string) *Zone {
 	return z
 }
 
-// F56: the table says what package time says, at each change, beside it and anywhere.
+// F56: the table says what package time says, at each change, beside it and anywhere. Of all zones, in about a minute:
+//
+//	go test ./jobs/internal/zone -run TestAtAgainstPackageTime -zone.every
 func TestAtAgainstPackageTime(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
