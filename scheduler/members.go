@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/jobs"
 	"github.com/belfry-go/belfry/ring"
 )
 
@@ -114,10 +115,11 @@ const (
 )
 
 func facts(a core.Announce) map[string]string {
+	f := map[string]string{zonesFact: jobs.ZoneVersion()}
 	if a.Store == "" {
-		return nil
+		return f
 	}
-	f := map[string]string{storeFact: a.Store, fenceFact: strconv.FormatInt(a.Fence, 10)}
+	f[storeFact], f[fenceFact] = a.Store, strconv.FormatInt(a.Fence, 10)
 	if a.RolledBack {
 		f[backFact] = "yes"
 	}

@@ -129,8 +129,8 @@ func TestStoreIsAnnounced(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		s, done := l.run(ctx, t, store)
 		time.Sleep(5 * time.Second)
-		if got := l.last(); got.state != "serving" || len(got.facts) != 2 || got.facts["store"] != "first" {
-			t.Errorf("announced %+v, want serving with the store's identity and a fence", got)
+		if got := l.last(); got.state != "serving" || len(got.facts) != 3 || got.facts["store"] != "first" {
+			t.Errorf("announced %+v, want serving with the store's identity, a fence and the zone data", got)
 		}
 		store.rename("second")
 		time.Sleep(5 * time.Second)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // board is a place at which several ledgers see each other's facts.
@@ -72,8 +73,8 @@ func TestRollbackIsFoundByWhoStarts(t *testing.T) {
 		first, firstDone := b.start(ctx, t, f, "first", f.store)
 		time.Sleep(5 * time.Second)
 		fact := first.last().facts
-		if first.last().state != "serving" || fact["fence"] == "" || fact["store"] == "" || len(fact) != 2 {
-			t.Fatalf("announced %+v, want serving, with the store and a fence", first.last())
+		if first.last().state != "serving" || fact["fence"] == "" || fact["store"] == "" || fact["zones"] != jobs.ZoneVersion() || len(fact) != 3 {
+			t.Fatalf("announced %+v, want serving, with the store, a fence and the zone data", first.last())
 		}
 		late, lateDone := b.start(ctx, t, f, "late", putBack{f.store})
 		time.Sleep(5 * time.Second)

@@ -69,8 +69,10 @@ func (r *runner) run(ctx context.Context) error {
 	r.base, r.end = context.WithCancel(context.WithoutCancel(ctx))
 	r.start = time.Now()
 	r.observer = newObserver(r.base, r.cfg.Hooks, r.log)
+	r.tellZones()
 	r.hearFences() // before a session is opened
 	r.ours.Go(r.watchRing)
+	r.ours.Go(r.watchZones)
 	if m, ok := r.cfg.Members.(Hinter); ok {
 		r.ours.Go(func() { r.hearHints(m.Hints()) })
 	}

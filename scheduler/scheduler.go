@@ -66,14 +66,26 @@ const minPartitions = 8
 
 // Add adds jobs, before or during Run; all of them, or with an error none. It
 // reports every problem of every job, joined. A name that was added before is refused: Remove it first.
+// It logs the first three dues of each job after now, by the host's clock; of the first 50 where there are more.
 func (s *Scheduler) Add(list ...jobs.Job) error {
+	added, err := s.add(list)
+	if err != nil {
+		return err
+	}
+	s.logAdded(added)
+	return nil
+}
+
+// add returns the jobs with their defaults.
+func (s *Scheduler) add(list []jobs.Job) ([]jobs.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return errors.New("scheduler: Run has returned; a Scheduler runs once, make a new one and add the jobs to that")
+		return nil, errors.New("scheduler: Run has returned; a Scheduler runs once, make a new one and add the jobs to that")
 	}
 	added := maps.Clone(s.jobs)
 	var errs []error
+	complete := make([]jobs.Job, 0, len(list))
 	for _, j := range list {
 		if err := s.checkLocked(j, added); err != nil {
 			errs = append(errs, err)
@@ -84,13 +96,14 @@ func (s *Scheduler) Add(list ...jobs.Job) error {
 			j.Run = wrap(j.Run)
 		}
 		added[j.Name] = j
+		complete = append(complete, j)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return nil, err
 	}
 	s.jobs = added
 	s.tellLocked()
-	return nil
+	return complete, nil
 }
 
 func (s *Scheduler) checkLocked(j jobs.Job, added map[string]jobs.Job) error {

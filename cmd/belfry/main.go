@@ -5,6 +5,7 @@
 //	belfry bench idle       what replicas cost that have nothing to do
 //	belfry bench gossip     how soon members see each other come and go
 //	belfry bench timers     what a million timers cost
+//	belfry next             the next dues of a schedule
 //	belfry ring owner       who owns a key
 //	belfry ring slot        the slot of a key
 //	belfry ring plan        what moves when members change
@@ -56,6 +57,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	case !errors.Is(err, errSilent):
 		fmt.Fprintf(errOut, "belfry: %v\n", err)
 	}
+	if errors.As(err, new(misuse)) {
+		return 2
+	}
 	return 1
 }
 
@@ -69,6 +73,6 @@ func root() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(demoCommand(), benchCommand(), ringCommand(), keysCommand(), migrateCommand(), versionCommand())
+	cmd.AddCommand(demoCommand(), benchCommand(), nextCommand(), ringCommand(), keysCommand(), migrateCommand(), versionCommand())
 	return cmd
 }

@@ -37,6 +37,7 @@ type fleet struct {
 
 	died, paused, cut map[int]bool // processes that a fault hit
 	lan               *lan         // that the processes are on; nil: loopback
+	zoneinfo          string       // ZONEINFO of the processes that start; "": as the test's
 
 	readers sync.WaitGroup
 	all     []*proc // ever started
@@ -139,6 +140,9 @@ func (f *fleet) launch(name string, s spec) *proc {
 	var via []string
 	if f.lan != nil {
 		via, s.Bind = f.lan.seat(name)
+	}
+	if f.zoneinfo != "" {
+		via = append(via, "env", "ZONEINFO="+f.zoneinfo)
 	}
 	child, err := procs.StartUnder(via, log, role)
 	if err != nil {
