@@ -36,7 +36,7 @@ func ExampleJob_Validate() {
 	fmt.Println(err)
 	// Output:
 	// jobs: job "night shift": name "night shift": byte " " is not allowed; use A-Z a-z 0-9 . _ -
-	// jobs: job "night shift": schedule "0 0 30 2 *": it never fires: no month it names has such a day; mend the day or the month
+	// jobs: job "night shift": schedule "0 0 30 2 *": day of month field, column 5: "30" never fires: no month of "2" has more than 29 days; mend the day, within 1-29, or the month
 	// jobs: job "night shift": no handler; set Run
 }
 
@@ -62,7 +62,7 @@ func ExampleParseSchedule() {
 	fmt.Println(err)
 	// Output:
 	// 2026-10-05 13:30:00 +0000 UTC <nil>
-	// jobs: schedule "TZ=Local 0 2 * * *": zone "Local" would mean another clock on each host; name one, such as UTC or Europe/Berlin
+	// jobs: schedule "TZ=Local 0 2 * * *": column 4: zone "Local" would mean another clock on each host; name one, such as UTC or Europe/Berlin
 }
 
 func ExamplePermanent() {
