@@ -13,16 +13,15 @@ type dayRules struct {
 	near           uint32 // bit n: nW
 	lastDow        uint64 // bit n: nL
 	nth            [5]uint64
-	months         uint32
 }
 
 // add takes the members that are not plain. Fields without a plain one have a
 // stand-in for it, which goes.
 func (r *dayRules) add(ln *line) {
-	if !slices.ContainsFunc(ln.fields[dom], func(m member) bool { return m.kind == plain }) {
+	if !slices.ContainsFunc(ln.fields[dom], member.isPlain) {
 		r.dom = 0
 	}
-	if !slices.ContainsFunc(ln.fields[dow], func(m member) bool { return m.kind == plain }) {
+	if !slices.ContainsFunc(ln.fields[dow], member.isPlain) {
 		r.dow = 0
 	}
 	for _, m := range ln.fields[dom] {

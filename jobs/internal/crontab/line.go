@@ -81,7 +81,7 @@ func (ln *line) plainText() string {
 
 func (ln *line) hashed() bool {
 	return slices.ContainsFunc(ln.fields[:], func(members []member) bool {
-		return slices.ContainsFunc(members, func(m member) bool { return m.kind == hashed })
+		return slices.ContainsFunc(members, member.isHashed)
 	})
 }
 
@@ -101,15 +101,15 @@ func (ln *line) checkDays() error {
 	for _, m := range ln.fields[month] {
 		longest = max(longest, m.longestMonth())
 	}
-	never := "never fires"
 	for _, m := range ln.fields[dom] {
 		if m.lengthNeeded() <= longest {
 			return nil
 		}
-		if m.kind == hashed {
-			never = "never fires for some names"
-		}
 	}
-	return &Error{ln.fields[dom][0].column, fields[dom].name, fmt.Sprintf("%.40q %s: no month of %.40q has more than %d days; "+
-		"mend the day, within 1-%d, or the month", ln.text(dom), never, ln.text(month), longest, longest)}
+	never := "never fires"
+	if slices.ContainsFunc(slices.Concat(ln.fields[dom], ln.fields[month]), member.isHashed) {
+		never = "never fires for some names"
+	}
+	return &Error{ln.fields[dom][0].column, fields[dom].name, fmt.Sprintf("%q %s: the months of %q have at most %d days; "+
+		"mend the day, within 1-%d or L to L-%d, or the month", clip(ln.text(dom)), never, clip(ln.text(month)), longest, longest, longest-1)}
 }

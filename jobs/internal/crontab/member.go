@@ -28,6 +28,9 @@ type member struct {
 	column    int
 }
 
+func (m member) isHashed() bool { return m.kind == hashed }
+func (m member) isPlain() bool  { return m.kind == plain }
+
 // lexer reads one member. at is the place of the next byte.
 type lexer struct {
 	*field
@@ -38,11 +41,15 @@ type lexer struct {
 
 // fail is the refusal of the whole member or, with a place, of what is there.
 func (l *lexer) fail(at int, format string, args ...any) error {
-	shown := l.text
-	if len(shown) > 40 {
-		shown = shown[:40] + "…"
+	return &Error{l.column + at, l.name, fmt.Sprintf("%q ", clip(l.text)) + fmt.Sprintf(format, args...)}
+}
+
+// clip bounds how much of a text an error shows.
+func clip(text string) string {
+	if len(text) > 40 {
+		text = text[:40] + "…"
 	}
-	return &Error{l.column + at, l.name, fmt.Sprintf("%q ", shown) + fmt.Sprintf(format, args...)}
+	return text
 }
 
 // unexpected is the refusal of the next byte, or of the end.
@@ -150,6 +157,9 @@ func (l *lexer) rangeFrom(m member) (member, error) {
 func (l *lexer) backwards(at, low, high int) error {
 	if l.name == fields[dow].name && high == 0 {
 		return l.fail(at, "is a range that runs backwards, since Sunday is 0; end it with 7, which is Sunday too, within %s", l.allowed)
+	}
+	if l.text[0] == 'H' {
+		return l.fail(at, "has a range that runs backwards, from %d to %d; write the lower end first, within %s", low, high, l.allowed)
 	}
 	return l.fail(at, "is a range that runs backwards, from %d to %d; write two within %s: %d-%d,%d-%d", low, high, l.allowed, low, l.last, l.low, high)
 }
@@ -261,22 +271,31 @@ func (l *lexer) number() (n int, err error) {
 		return n, err
 	}
 	if n < l.low || n > l.high {
-		return n, l.fail(begin, "has %.20s outside %s; write a value of that range, in one or two digits", l.text[begin:l.at], l.allowed)
+		return n, l.outside(begin)
 	}
 	return n, nil
 }
 
+func (l *lexer) outside(begin int) error {
+	const advice = "outside %s; write a value of that range, in one or two digits"
+	if number := l.text[begin:l.at]; number != l.text {
+		return l.fail(begin, "has %.20s, "+advice, number, l.allowed)
+	}
+	return l.fail(begin, "is "+advice, l.allowed)
+}
+
 // letter refuses a letter that begins no value here, and says where it would.
 func (l *lexer) letter() error {
+	const why = "where a value is due"
 	switch l.text[l.at] {
 	case 'L':
-		return l.unexpected("where a value is due: L alone, or after a day of the week")
+		return l.unexpected(why + " (an L is for a day of month or of week)")
 	case 'W':
-		return l.unexpected("where a value is due: W goes after a day of the month")
+		return l.unexpected(why + " (a W goes after a day of month, as in 15W or LW)")
 	case 'H':
-		return l.unexpected("where a value is due: H begins a member")
+		return l.unexpected(why + " (an H stands for itself, as in H, H/n or H(a-b))")
 	}
-	return l.unexpected("where a value is due")
+	return l.unexpected(why)
 }
 
 // appendPlain writes a plain member as a range in numbers, and a comma.
