@@ -39,7 +39,13 @@ func parseCron(text string) Schedule {
 	if name != "" {
 		canonical = "TZ=" + name + " " + canonical
 	}
-	return intern(canonical, func() rule { return cronRule{spec.In(z), name} })
+	return intern(canonical, func() rule {
+		r := cronRule{spec.In(z), name}
+		if spec.Hashed() {
+			return hashedRule{line: r}
+		}
+		return r
+	})
 }
 
 // splitZone takes the zone prefix off; name is "" and the zone UTC where there is none.

@@ -6,7 +6,28 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/belfry-go/belfry/jobs/internal/crontab"
 )
+
+// rule computes in Unix seconds, so that every due is a whole second of UTC. It
+// is immutable. It is given instants within minUnix-1 and maxUnix+1, and may
+// return others: those it passes on hold them to their bounds.
+type rule interface {
+	// next returns the first due later than after, or false for never.
+	next(after int64) (int64, bool)
+	// prev returns the last due earlier than before, or false for none.
+	prev(before int64) (int64, bool)
+	// has says whether t is a due. It never loops.
+	has(t int64) bool
+	// tally counts the dues in (from, to]. One that has to walk gives up after
+	// about steps of them; until is how far it came, always later than from.
+	tally(from, to int64, steps int) (n, until int64)
+	// covers is told a due t of its own, and returns a span round it in which
+	// every due of leaf is one of its own too; t alone where it knows none. It
+	// never loops.
+	covers(t int64, leaf rule) (from, to int64)
+}
 
 // everyRule fires at every instant that is phase modulo step.
 type everyRule struct{ step, phase int64 } // seconds; 0 <= phase < step
@@ -20,9 +41,7 @@ func newEvery(d, phase time.Duration) Schedule {
 		return broken(text, fmt.Errorf("phase %v must be whole seconds", phase))
 	}
 	r := everyRule{step: int64(d / time.Second)}
-	if r.phase = int64(phase/time.Second) % r.step; r.phase < 0 {
-		r.phase += r.step
-	}
+	r.phase = floorMod(int64(phase/time.Second), r.step)
 	if r.phase > 0 {
 		text += " phase " + shortDuration(time.Duration(r.phase)*time.Second)
 	}
@@ -37,10 +56,33 @@ func (r everyRule) prev(before int64) (int64, bool) {
 	return floorDiv(before-1-r.phase, r.step)*r.step + r.phase, true
 }
 
-// count is the number of instants in (from, to], by the same bounds as next.
-func (r everyRule) count(from, to int64) int64 {
-	from, to = min(max(from, minUnix-1), maxUnix), min(max(to, minUnix-1), maxUnix)
-	return max(0, floorDiv(to-r.phase, r.step)-floorDiv(from-r.phase, r.step))
+func (r everyRule) has(t int64) bool { return floorMod(t-r.phase, r.step) == 0 }
+
+func (r everyRule) tally(from, to int64, _ int) (n, until int64) {
+	return floorDiv(to-r.phase, r.step) - floorDiv(from-r.phase, r.step), to
+}
+
+func (r everyRule) covers(t int64, leaf rule) (from, to int64) {
+	e, ok := leaf.(everyRule)
+	if r.step == 1 || ok && e.step%r.step == 0 && r.has(e.phase) {
+		return minUnix, maxUnix
+	}
+	return t, t
+}
+
+// clock is the times of day that a wall clock of this offset can show at the dues.
+func (r everyRule) clock(offset int64) crontab.Clock {
+	c, at := crontab.AnyClock, floorMod(r.phase+offset, 24*60*60)
+	if r.step%60 == 0 {
+		c.Second = 1 << (at % 60)
+	}
+	if r.step%(60*60) == 0 {
+		c.Minute = 1 << (at / 60 % 60)
+	}
+	if r.step%(24*60*60) == 0 {
+		c.Hour = 1 << (at / (60 * 60))
+	}
+	return c
 }
 
 // atRule is a sorted list of instants.
@@ -62,49 +104,70 @@ func (r atRule) prev(before int64) (int64, bool) {
 	return r[i-1], true
 }
 
+func (r atRule) has(t int64) bool {
+	_, found := slices.BinarySearch(r, t)
+	return found
+}
+
+func (r atRule) tally(from, to int64, _ int) (n, until int64) {
+	i, _ := slices.BinarySearch(r, from+1)
+	j, _ := slices.BinarySearch(r, to+1)
+	return int64(j - i), to
+}
+
+func (r atRule) covers(t int64, _ rule) (from, to int64) { return t, t }
+
 func (r atRule) String() string {
 	text := make([]string, len(r))
 	for i, sec := range r {
-		text[i] = time.Unix(sec, 0).UTC().Format(time.RFC3339)
+		text[i] = written(sec)
 	}
 	return strings.Join(text, ",")
 }
 
-// customRule is the user's function. It is asked from a whole second, which
-// gives every replica the same question.
-type customRule func(time.Time) time.Time
+// noRule has no dues.
+type noRule struct{}
 
-func (r customRule) next(after int64) (next int64, ok bool) {
-	// It is called on the loop that keeps a replica's lease: a panic of it there would take all replicas down.
-	defer func() {
-		if recover() != nil {
-			next, ok = 0, false
-		}
-	}()
-	t := r(time.Unix(after, 0).UTC())
-	if t.IsZero() {
-		return 0, false
-	}
-	sec := t.Unix()
-	if t.Nanosecond() > 0 {
-		sec++
-	}
-	return sec, true // not later than after: refused by the caller
+func (noRule) next(int64) (int64, bool)                  { return 0, false }
+func (noRule) prev(int64) (int64, bool)                  { return 0, false }
+func (noRule) has(int64) bool                            { return false }
+func (noRule) tally(_, to int64, _ int) (n, until int64) { return 0, to }
+func (noRule) covers(t int64, _ rule) (from, to int64)   { return t, t }
+
+// manualRule is Manual's.
+type manualRule struct{ noRule }
+
+// hashedRule is a crontab line with an H, which has no dues before For has said
+// what to hash.
+type hashedRule struct {
+	noRule
+	line cronRule
 }
 
-// prev walks: a calendar can only be asked for what follows.
-func (r customRule) prev(before int64) (int64, bool) {
-	for span := int64(24 * 60 * 60); ; span *= 4 {
-		from := max(before-span, minUnix-1)
-		last, found := int64(0), false
-		for t, ok := r.next(from); ok && t > last && t < before; t, ok = r.next(t) {
-			last, found = t, true
+func (r cronRule) has(t int64) bool { return r.Has(t) }
+
+func (r cronRule) tally(from, to int64, _ int) (n, until int64) { return r.Count(from, to), to }
+
+func (r cronRule) covers(t int64, leaf rule) (from, to int64) {
+	switch leaf := leaf.(type) {
+	case everyRule:
+		return r.Span(t, leaf.clock)
+	case cronRule:
+		if leaf.Rule == r.Rule {
+			return minUnix, maxUnix
 		}
-		if found || from < minUnix {
-			return last, found
-		}
+		first, last := t, t
+		from, to = r.Span(t, func(offset int64) (c crontab.Clock) {
+			c, first, last = leaf.Clock(t, offset)
+			return c
+		})
+		return max(from, first), min(to, last)
 	}
+	return r.Span(t, func(int64) crontab.Clock { return crontab.AnyClock })
 }
+
+// written is the instant as schedules write it.
+func written(sec int64) string { return time.Unix(sec, 0).UTC().Format(time.RFC3339) }
 
 // shortDuration writes 1h30m where time.Duration writes 1h30m0s.
 func shortDuration(d time.Duration) string {
@@ -126,3 +189,6 @@ func floorDiv(a, b int64) int64 {
 	}
 	return q
 }
+
+// floorMod is what floorDiv leaves: never negative.
+func floorMod(a, b int64) int64 { return a - floorDiv(a, b)*b }

@@ -1,0 +1,201 @@
+package jobs
+
+// treeRule combines other schedules. Whether it has an instant is asked of the
+// operands as they were written; what comes next, of its terms.
+type treeRule struct {
+	op       operation
+	bound    int64 // of from and until
+	operands []Schedule
+
+	terms  []term
+	depth  int  // 1 over leaves
+	leaves int  // as often as they are written
+	custom bool // holds a Custom, so that its text is not all there is to it
+	hashed bool // holds an H, so that it has no dues before For
+}
+
+// operation is a word of the grammar.
+type operation string
+
+const (
+	opUnion  operation = "union"
+	opExcept operation = "except"
+	opFrom   operation = "from"
+	opUntil  operation = "until"
+)
+
+func newTree(op operation, bound int64, operands []Schedule) *treeRule {
+	r := &treeRule{op: op, bound: bound, operands: operands}
+	for _, s := range operands {
+		switch leaf := s.c.rule.(type) {
+		case *treeRule:
+			r.depth, r.leaves = max(r.depth, leaf.depth), r.leaves+leaf.leaves
+			r.custom, r.hashed = r.custom || leaf.custom, r.hashed || leaf.hashed
+			continue
+		case customRule:
+			r.custom = true
+		case hashedRule:
+			r.hashed = true
+		}
+		r.leaves++
+	}
+	r.depth++
+	return r
+}
+
+// compile works out the terms. A tree is used only after it.
+func (r *treeRule) compile() {
+	if r.hashed {
+		return
+	}
+	r.terms = r.moved()
+	for i := range r.terms {
+		m, tests := &r.terms[i], len(r.terms)
+		for _, w := range m.without {
+			tests += len(r.terms) * leavesOf(w)
+		}
+		m.patience = max(maxTests/tests, minPatience)
+	}
+}
+
+// moved is the terms of the operands with this operation moved down to each.
+func (r *treeRule) moved() []term {
+	var terms []term
+	for i, s := range r.operands {
+		if r.op == opExcept && i > 0 {
+			break // what is excluded
+		}
+		if tree, ok := s.c.rule.(*treeRule); ok {
+			terms = append(terms, tree.terms...)
+		} else {
+			terms = append(terms, term{leaf: s.c.rule, from: minUnix, until: maxUnix + 1})
+		}
+	}
+	kept := terms[:0]
+	for _, m := range terms {
+		switch r.op {
+		case opExcept:
+			m.without = append(m.without[:len(m.without):len(m.without)], r.operands[1].c.rule)
+		case opFrom:
+			m.from = max(m.from, r.bound)
+		case opUntil:
+			m.until = min(m.until, r.bound)
+		}
+		if m.from < m.until {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+func leavesOf(r rule) int {
+	if tree, ok := r.(*treeRule); ok {
+		return tree.leaves
+	}
+	return 1
+}
+
+func (r *treeRule) next(after int64) (least int64, ok bool) {
+	for i := range r.terms {
+		steps := maxTests // more than any patience
+		if t, is := r.terms[i].next(after, &steps); is == found && (!ok || t < least) {
+			least, ok = t, true
+		}
+	}
+	return least, ok
+}
+
+func (r *treeRule) prev(before int64) (latest int64, ok bool) {
+	for i := range r.terms {
+		if t, is := r.terms[i].prev(before); is && (!ok || t > latest) {
+			latest, ok = t, true
+		}
+	}
+	return latest, ok
+}
+
+func (r *treeRule) has(t int64) bool {
+	first := r.operands[0].c.rule
+	switch r.op {
+	case opUnion:
+		for _, s := range r.operands {
+			if s.c.rule.has(t) {
+				return true
+			}
+		}
+		return false
+	case opExcept:
+		return first.has(t) && !r.operands[1].c.rule.has(t)
+	case opFrom:
+		return t >= r.bound && first.has(t)
+	}
+	return t < r.bound && first.has(t)
+}
+
+func (r *treeRule) tally(from, to int64, steps int) (n, until int64) {
+	if len(r.terms) == 1 && len(r.terms[0].without) == 0 {
+		m := r.terms[0]
+		if first, last := max(from, m.from-1), min(to, m.until-1); first < last {
+			n, until = m.leaf.tally(first, last, steps)
+			if until < last {
+				return n, until
+			}
+		}
+		return n, to
+	}
+	for m := newMerge(r.terms, from, &steps); ; {
+		due, is := m.next(&steps)
+		if is == never || due > to {
+			return n, to
+		}
+		if is == found {
+			n++
+		}
+		if is == unsure || steps <= 0 {
+			return n, due
+		}
+	}
+}
+
+func (r *treeRule) covers(t int64, leaf rule) (from, to int64) {
+	first := r.operands[0].c.rule
+	switch r.op {
+	case opUnion:
+		from, to = t, t
+		for _, s := range r.operands {
+			if s.c.rule.has(t) {
+				f, l := s.c.rule.covers(t, leaf)
+				from, to = min(from, f), max(to, l)
+			}
+		}
+		return from, to
+	case opExcept:
+		from, to = first.covers(t, leaf)
+		before, after := around(r.operands[1].c.rule, t)
+		return max(from, before+1), min(to, after-1)
+	case opFrom:
+		from, to = first.covers(t, leaf)
+		return max(from, r.bound), to
+	}
+	from, to = first.covers(t, leaf)
+	return from, min(to, r.bound-1)
+}
+
+// around is a span round t, not a due of r, that is free of dues of r. It may
+// be shorter than it could be, since it does not ask what r excludes.
+func around(r rule, t int64) (before, after int64) {
+	terms := []term{{leaf: r, from: minUnix, until: maxUnix + 1}}
+	if tree, ok := r.(*treeRule); ok {
+		terms = tree.terms
+	}
+	before, after = minUnix-1, maxUnix+1
+	for _, m := range terms {
+		if next, ok := m.leaf.next(max(t, m.from-1)); ok && next < m.until {
+			after = min(after, next)
+		}
+		if prev, ok := m.leaf.prev(min(t, m.until)); ok && prev >= m.from {
+			before = max(before, prev)
+		}
+	}
+	return before, after
+}
