@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,8 @@ type rule interface {
 	// never loops.
 	covers(t int64, leaf rule) (from, to int64)
 }
+
+const aDay = 24 * 60 * 60
 
 // everyRule fires at every instant that is phase modulo step.
 type everyRule struct{ step, phase int64 } // seconds; 0 <= phase < step
@@ -63,26 +66,60 @@ func (r everyRule) tally(from, to int64, _ int) (n, until int64) {
 }
 
 func (r everyRule) covers(t int64, leaf rule) (from, to int64) {
-	e, ok := leaf.(everyRule)
-	if r.step == 1 || ok && e.step%r.step == 0 && r.has(e.phase) {
+	if r.step == 1 {
 		return minUnix, maxUnix
+	}
+	switch leaf := leaf.(type) {
+	case everyRule:
+		if leaf.step%r.step == 0 && r.has(leaf.phase) {
+			return minUnix, maxUnix
+		}
+	case cronRule:
+		if c, from, to := leaf.Clock(t, 0); r.shows(c) {
+			return from, to
+		}
 	}
 	return t, t
 }
 
+// shows says whether each of the times of day in UTC is a due on every day: one
+// is, and all lie a multiple of the interval apart.
+func (r everyRule) shows(c crontab.Clock) bool {
+	second, minute, hour := bits.TrailingZeros64(c.Second), bits.TrailingZeros64(c.Minute), bits.TrailingZeros64(c.Hour)
+	return aDay%r.step == 0 && r.has(int64(hour)*3600+int64(minute)*60+int64(second)) &&
+		apartBy(r.step, c.Second, 1) && apartBy(r.step, c.Minute, 60) && apartBy(r.step, c.Hour, 3600)
+}
+
+// apartBy says whether all bits of a set are a multiple of step apart, where one bit is unit.
+func apartBy(step int64, set uint64, unit int64) bool {
+	first := int64(bits.TrailingZeros64(set))
+	for ; set != 0; set &= set - 1 {
+		if (int64(bits.TrailingZeros64(set))-first)*unit%step != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // clock is the times of day that a wall clock of this offset can show at the dues.
 func (r everyRule) clock(offset int64) crontab.Clock {
-	c, at := crontab.AnyClock, floorMod(r.phase+offset, 24*60*60)
+	c, at := crontab.AnyClock, floorMod(r.phase+offset, aDay)
+	c.Second = each(at%60, gcd(r.step, 60), 60)
 	if r.step%60 == 0 {
-		c.Second = 1 << (at % 60)
+		c.Minute = each(at/60%60, gcd(r.step/60, 60), 60)
 	}
 	if r.step%(60*60) == 0 {
-		c.Minute = 1 << (at / 60 % 60)
-	}
-	if r.step%(24*60*60) == 0 {
-		c.Hour = 1 << (at / (60 * 60))
+		c.Hour = each(at/(60*60), gcd(r.step/(60*60), 24), 24)
 	}
 	return c
+}
+
+// each is the numbers below width that are at modulo step, as bits.
+func each(at, step, width int64) (set uint64) {
+	for n := at % step; n < width; n += step {
+		set |= 1 << n
+	}
+	return set
 }
 
 // atRule is a sorted list of instants.
@@ -149,21 +186,49 @@ func (r cronRule) has(t int64) bool { return r.Has(t) }
 func (r cronRule) tally(from, to int64, _ int) (n, until int64) { return r.Count(from, to), to }
 
 func (r cronRule) covers(t int64, leaf rule) (from, to int64) {
-	switch leaf := leaf.(type) {
-	case everyRule:
-		return r.Span(t, leaf.clock)
-	case cronRule:
-		if leaf.Rule == r.Rule {
-			return minUnix, maxUnix
-		}
-		first, last := t, t
-		from, to = r.Span(t, func(offset int64) (c crontab.Clock) {
-			c, first, last = leaf.Clock(t, offset)
-			return c
-		})
-		return max(from, first), min(to, last)
+	if c, ok := leaf.(cronRule); ok && c.Rule == r.Rule {
+		return minUnix, maxUnix
 	}
-	return r.Span(t, func(int64) crontab.Clock { return crontab.AnyClock })
+	return r.Span(t, times(leaf, t))
+}
+
+// times is what a wall clock can show at the dues of a leaf round t.
+func times(leaf rule, t int64) crontab.Times {
+	return func(offset int64) (c crontab.Clock, from, to int64) {
+		switch leaf := leaf.(type) {
+		case everyRule:
+			return leaf.clock(offset), minUnix, maxUnix
+		case cronRule:
+			return leaf.Clock(t, offset)
+		}
+		return crontab.AnyClock, minUnix, maxUnix
+	}
+}
+
+// apart is a span round t, not a due of both leaves, without one that is; t alone
+// where nothing is known.
+func apart(a, b rule, t int64) (from, to int64) {
+	line, ok := a.(cronRule)
+	if !ok {
+		a, b = b, a
+		line, ok = a.(cronRule)
+	}
+	if ok {
+		return line.Apart(t, times(b, t))
+	}
+	one, ok := a.(everyRule)
+	two, both := b.(everyRule)
+	if ok && both && (one.phase-two.phase)%gcd(one.step, two.step) != 0 {
+		return minUnix, maxUnix
+	}
+	return t, t
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // written is the instant as schedules write it.

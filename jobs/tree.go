@@ -171,7 +171,7 @@ func (r *treeRule) covers(t int64, leaf rule) (from, to int64) {
 		return from, to
 	case opExcept:
 		from, to = first.covers(t, leaf)
-		before, after := around(r.operands[1].c.rule, t)
+		before, after := around(r.operands[1].c.rule, t, leaf)
 		return max(from, before+1), min(to, after-1)
 	case opFrom:
 		from, to = first.covers(t, leaf)
@@ -181,19 +181,21 @@ func (r *treeRule) covers(t int64, leaf rule) (from, to int64) {
 	return from, min(to, r.bound-1)
 }
 
-// around is a span round t, not a due of r, that is free of dues of r. It may
-// be shorter than it could be, since it does not ask what r excludes.
-func around(r rule, t int64) (before, after int64) {
+// around is a span round t, not a due of r, in which r and leaf have no due in
+// common: those between before and after. It may be shorter than it could be, since
+// it does not ask what r excludes.
+func around(r rule, t int64, leaf rule) (before, after int64) {
 	terms := []term{{leaf: r, from: minUnix, until: maxUnix + 1}}
 	if tree, ok := r.(*treeRule); ok {
 		terms = tree.terms
 	}
 	before, after = minUnix-1, maxUnix+1
 	for _, m := range terms {
-		if next, ok := m.leaf.next(max(t, m.from-1)); ok && next < m.until {
+		first, last := apart(m.leaf, leaf, t)
+		if next, ok := m.leaf.next(max(last, m.from-1)); ok && next < m.until {
 			after = min(after, next)
 		}
-		if prev, ok := m.leaf.prev(min(t, m.until)); ok && prev >= m.from {
+		if prev, ok := m.leaf.prev(min(first, m.until)); ok && prev >= m.from {
 			before = max(before, prev)
 		}
 	}

@@ -38,19 +38,24 @@ func turned(bits uint64, n, width int64) uint64 {
 	return (bits<<n | bits>>(width-n)) & (1<<width - 1)
 }
 
+// Times says what a wall clock of the given offset from UTC can show at certain
+// instants of [from, to].
+type Times func(offset int64) (c Clock, from, to int64)
+
 // Span is told a due t of the rule, and returns a span round it, both ends
-// included, in which every instant whose wall clock is within times is a due as
-// well. times is asked with the offset of the wall clock from UTC. The span never
-// leaves t's stretch of constant offset.
-func (r *Rule) Span(t int64, times func(offset int64) Clock) (from, to int64) {
+// included, in which each of the instants that times speaks of is a due as well.
+// The span never leaves t's stretch of constant offset.
+func (r *Rule) Span(t int64, times Times) (from, to int64) {
 	s := r.zone.At(t)
 	from, to = inside(&s)
 	if t < from {
 		return t, t // it may stand for a reading that was jumped over
 	}
 	from = max(from+s.Offset, r.floor(&s)) - s.Offset
+	c, first, last := times(s.Offset)
+	from, to = max(from, first), min(to, last)
 	unit := int64(day)
-	switch c := times(s.Offset); {
+	switch {
 	case c.Second&^r.second != 0:
 		return t, t
 	case c.Minute&^r.minute != 0:
@@ -62,6 +67,21 @@ func (r *Rule) Span(t int64, times func(offset int64) Clock) (from, to int64) {
 	}
 	begin := t - (t+s.Offset+epoch)%unit
 	return max(from, begin), min(to, begin+unit-1)
+}
+
+// Apart is the opposite: a span round an instant t that is no due, in which none
+// of the instants that times speaks of is one.
+func (r *Rule) Apart(t int64, times Times) (from, to int64) {
+	s := r.zone.At(t)
+	from, to = inside(&s)
+	if t < from {
+		return t, t
+	}
+	c, first, last := times(s.Offset)
+	if c.Second&r.second != 0 && c.Minute&r.minute != 0 && c.Hour&r.hour != 0 {
+		return t, t
+	}
+	return max(from, first), min(to, last)
 }
 
 // everyDay says whether the line names every date.
