@@ -58,7 +58,8 @@ func Union(s ...Schedule) Schedule {
 // Days, hours and minutes that a Cron, an Every(time.Second) or a window of From
 // and Until excludes as a whole are passed over at once; other excluded dues are
 // looked at one by one. After 100,000 of them in a row, or 4,096 in the largest
-// combination, the next due counts as never.
+// combination, the search goes on where the next excluded window begins or ends;
+// where there is none, the next due counts as never.
 func (s Schedule) Except(other Schedule) Schedule {
 	operands := []Schedule{s, other}
 	if wrong, ok := refused(opExcept, 0, operands); ok {

@@ -1,5 +1,7 @@
 package jobs
 
+import "slices"
+
 // A term is the part of a combined schedule that one of its leaves brings: the
 // leaf's dues from from, before until, that none of without has. Since Except is
 // moved down to the leaves, no walk over what is excluded ever holds another one.
@@ -7,7 +9,8 @@ type term struct {
 	leaf        rule
 	from, until int64
 	without     []rule
-	patience    int // excluded dues in a row after which the next one counts as never
+	seams       []int64 // where a window of without begins or ends, ascending
+	patience    int     // excluded dues in a row after which the walk goes on at the next seam
 }
 
 // answer is what a search came to.
@@ -26,13 +29,15 @@ const (
 	maxTests = 1 << 18
 	// minPatience is what the largest combination still has.
 	minPatience = 1 << 12
+	// maxLeaps is how often one question goes on at a seam.
+	maxLeaps = 3
 )
 
 // next finds the first due later than after, taking one of steps for each due of
 // the leaf that it looks at. It looks at one or more, whatever steps is.
 func (m *term) next(after int64, steps *int) (int64, answer) {
 	after = max(after, m.from-1)
-	for looked := 0; ; looked++ {
+	for looked, leaps := 0, 0; ; looked++ {
 		t, ok := m.leaf.next(after)
 		if !ok || t <= after || t >= m.until {
 			return 0, never
@@ -42,10 +47,14 @@ func (m *term) next(after int64, steps *int) (int64, answer) {
 			*steps--
 			return t, found
 		}
-		if looked >= m.patience {
-			return 0, never
-		}
 		after = min(last, m.until-1)
+		if looked >= m.patience {
+			i, _ := slices.BinarySearch(m.seams, after+2)
+			if leaps++; leaps > maxLeaps || i == len(m.seams) {
+				return 0, never
+			}
+			looked, after = 0, m.seams[i]-1
+		}
 		if *steps--; *steps <= 0 {
 			return after, unsure
 		}
@@ -55,7 +64,7 @@ func (m *term) next(after int64, steps *int) (int64, answer) {
 // prev is next backwards, with patience as its only bound.
 func (m *term) prev(before int64) (int64, bool) {
 	before = min(before, m.until)
-	for range m.patience + 1 {
+	for looked, leaps := 0, 0; ; looked++ {
 		t, ok := m.leaf.prev(before)
 		if !ok || t >= before || t < m.from {
 			return 0, false
@@ -65,8 +74,14 @@ func (m *term) prev(before int64) (int64, bool) {
 			return t, true
 		}
 		before = first
+		if looked >= m.patience {
+			i, _ := slices.BinarySearch(m.seams, before)
+			if leaps++; leaps > maxLeaps || i == 0 {
+				return 0, false
+			}
+			looked, before = 0, m.seams[i-1]
+		}
 	}
-	return 0, false
 }
 
 // excluded says whether t, a due of the leaf, is excluded, and with it all of

@@ -1,5 +1,10 @@
 package jobs
 
+import (
+	"math"
+	"slices"
+)
+
 // treeRule combines other schedules. Whether it has an instant is asked of the
 // operands as they were written; what comes next, of its terms.
 type treeRule struct {
@@ -50,12 +55,30 @@ func (r *treeRule) compile() {
 	}
 	r.terms = r.moved()
 	for i := range r.terms {
-		m, tests := &r.terms[i], len(r.terms)
+		m, tests := &r.terms[i], 1
+		m.seams = nil // an operand's
 		for _, w := range m.without {
-			tests += len(r.terms) * leavesOf(w)
+			tests += leavesOf(w)
+			m.seams = appendSeams(m.seams, w)
 		}
-		m.patience = max(maxTests/tests, minPatience)
+		slices.Sort(m.seams)
+		m.seams = slices.Compact(m.seams)
+		m.patience = max(maxTests/(len(r.terms)*tests), minPatience)
 	}
+}
+
+func appendSeams(seams []int64, r rule) []int64 {
+	tree, ok := r.(*treeRule)
+	if !ok {
+		return seams
+	}
+	if tree.op == opFrom || tree.op == opUntil {
+		seams = append(seams, tree.bound)
+	}
+	for _, s := range tree.operands {
+		seams = appendSeams(seams, s.c.rule)
+	}
+	return seams
 }
 
 // moved is the terms of the operands with this operation moved down to each.
@@ -75,7 +98,7 @@ func (r *treeRule) moved() []term {
 	for _, m := range terms {
 		switch r.op {
 		case opExcept:
-			m.without = append(m.without[:len(m.without):len(m.without)], r.operands[1].c.rule)
+			m.without = append(slices.Clone(m.without), r.operands[1].c.rule)
 		case opFrom:
 			m.from = max(m.from, r.bound)
 		case opUntil:
@@ -97,7 +120,7 @@ func leavesOf(r rule) int {
 
 func (r *treeRule) next(after int64) (least int64, ok bool) {
 	for i := range r.terms {
-		steps := maxTests // more than any patience
+		steps := math.MaxInt // patience is enough
 		if t, is := r.terms[i].next(after, &steps); is == found && (!ok || t < least) {
 			least, ok = t, true
 		}
