@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"encoding/json"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -181,68 +180,6 @@ func TestAt(t *testing.T) {
 	if next, ok := s.Next(due.Add(time.Hour)); ok {
 		t.Fatalf("%v after the last", next)
 	}
-}
-
-func TestCustom(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name string
-		next func(time.Time) time.Time
-		want time.Time
-	}{
-		{"hour", func(t time.Time) time.Time { return t.Add(time.Hour) }, due.Add(time.Hour)},
-		{"fraction", func(t time.Time) time.Time { return t.Add(time.Nanosecond) }, due.Add(time.Second)},
-		{"zone", func(t time.Time) time.Time { return t.Add(time.Hour).In(time.FixedZone("", 3600)) }, due.Add(time.Hour)},
-		{"never", func(time.Time) time.Time { return time.Time{} }, time.Time{}},
-		{"standing", func(t time.Time) time.Time { return t }, time.Time{}},
-		{"backwards", func(t time.Time) time.Time { return t.Add(-time.Hour) }, time.Time{}},
-	} {
-		s := Custom(c.name, c.next)
-		got, ok := s.Next(due)
-		if ok == c.want.IsZero() || ok && got != c.want {
-			t.Errorf("%s: %v, %t, want %v", c.name, got, ok, c.want)
-		}
-		if b, err := s.MarshalText(); err != nil || string(b) != "@custom "+c.name {
-			t.Errorf("%s: %s, %v", c.name, b, err)
-		}
-	}
-}
-
-func TestInternedFormsAreShared(t *testing.T) {
-	t.Parallel()
-	a, b := Cron("TZ=Asia/Tokyo 1 2 3 4 *"), Cron("1  2 3 4 *").In("Asia/Tokyo")
-	if a != b {
-		t.Fatal("one text, two compiled forms")
-	}
-	if a == Cron("TZ=Asia/Seoul 1 2 3 4 *") {
-		t.Fatal("two zones share one form")
-	}
-}
-
-// Texts that come and go leave nothing behind.
-func TestInternedFormsAreForgotten(t *testing.T) {
-	const text = "@every 271h3m5s"
-	held := func() bool {
-		interned.mu.Lock()
-		defer interned.mu.Unlock()
-		_, ok := interned.byText[text]
-		return ok
-	}
-	s, _ := ParseSchedule(text)
-	runtime.GC()
-	if !held() {
-		t.Fatal("forgotten while in use")
-	}
-	runtime.KeepAlive(s)
-	s = Schedule{}
-	for range 1000 {
-		runtime.GC() // its clean-up runs some time after a collection
-		if !held() {
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Fatal("never forgotten")
 }
 
 func BenchmarkNext(b *testing.B) {

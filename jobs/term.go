@@ -29,25 +29,33 @@ const (
 	maxTests = 1 << 18
 	// minPatience is what the largest combination still has.
 	minPatience = 1 << 12
+	// firstLook is how many dues of each term are looked at before any term is
+	// searched further, up to what others found: one that has come to its end must
+	// not cost its patience at each due of the rest.
+	firstLook = 64
 	// maxLeaps is how often one question goes on at a seam.
 	maxLeaps = 3
 )
 
-// next finds the first due later than after, taking one of steps for each due of
-// the leaf that it looks at. It looks at one or more, whatever steps is.
-func (m *term) next(after int64, steps *int) (int64, answer) {
-	after = max(after, m.from-1)
+// next finds the first due later than after and earlier than limit, taking one
+// of steps for each due of the leaf that it looks at. It looks at one or more,
+// whatever steps is.
+func (m *term) next(after, limit int64, steps *int) (int64, answer) {
+	after, limit = max(after, m.from-1), min(limit, m.until)
 	for looked, leaps := 0, 0; ; looked++ {
 		t, ok := m.leaf.next(after)
-		if !ok || t <= after || t >= m.until {
+		if !ok || t <= after || t >= limit {
 			return 0, never
 		}
+		*steps--
 		_, last, excluded := m.excluded(t)
 		if !excluded {
-			*steps--
 			return t, found
 		}
-		after = min(last, m.until-1)
+		after = min(last, limit-1)
+		if *steps <= 0 {
+			return after, unsure
+		}
 		if looked >= m.patience {
 			i, _ := slices.BinarySearch(m.seams, after+2)
 			if leaps++; leaps > maxLeaps || i == len(m.seams) {
@@ -55,29 +63,30 @@ func (m *term) next(after int64, steps *int) (int64, answer) {
 			}
 			looked, after = 0, m.seams[i]-1
 		}
-		if *steps--; *steps <= 0 {
-			return after, unsure
-		}
 	}
 }
 
-// prev is next backwards, with patience as its only bound.
-func (m *term) prev(before int64) (int64, bool) {
-	before = min(before, m.until)
+// prev is next's mirror: the last due earlier than before and later than limit.
+func (m *term) prev(before, limit int64, steps *int) (int64, answer) {
+	before, limit = min(before, m.until), max(limit, m.from-1)
 	for looked, leaps := 0, 0; ; looked++ {
 		t, ok := m.leaf.prev(before)
-		if !ok || t >= before || t < m.from {
-			return 0, false
+		if !ok || t >= before || t <= limit {
+			return 0, never
 		}
+		*steps--
 		first, _, excluded := m.excluded(t)
 		if !excluded {
-			return t, true
+			return t, found
 		}
-		before = first
+		before = max(first, limit+1)
+		if *steps <= 0 {
+			return before, unsure
+		}
 		if looked >= m.patience {
 			i, _ := slices.BinarySearch(m.seams, before)
 			if leaps++; leaps > maxLeaps || i == 0 {
-				return 0, false
+				return 0, never
 			}
 			looked, before = 0, m.seams[i-1]
 		}
@@ -101,6 +110,7 @@ func (m *term) excluded(t int64) (first, last int64, excluded bool) {
 type merge struct {
 	terms []term
 	heads []head
+	limit int64 // dues are earlier
 }
 
 // head is what a term comes to next.
@@ -109,10 +119,10 @@ type head struct {
 	is answer
 }
 
-func newMerge(terms []term, after int64, steps *int) *merge {
-	m := &merge{terms, make([]head, len(terms))}
+func newMerge(terms []term, after, limit int64, steps *int) *merge {
+	m := &merge{terms, make([]head, len(terms)), limit}
 	for i := range terms {
-		m.heads[i].at, m.heads[i].is = terms[i].next(after, steps)
+		m.heads[i].at, m.heads[i].is = terms[i].next(after, limit, steps)
 	}
 	return m
 }
@@ -130,7 +140,7 @@ func (m *merge) next(steps *int) (int64, answer) {
 	}
 	for i, h := range m.heads {
 		if h == least {
-			m.heads[i].at, m.heads[i].is = m.terms[i].next(least.at, steps)
+			m.heads[i].at, m.heads[i].is = m.terms[i].next(least.at, m.limit, steps)
 		}
 	}
 	return least.at, found

@@ -118,23 +118,44 @@ func leavesOf(r rule) int {
 	return 1
 }
 
-func (r *treeRule) next(after int64) (least int64, ok bool) {
-	for i := range r.terms {
-		steps := math.MaxInt // patience is enough
-		if t, is := r.terms[i].next(after, &steps); is == found && (!ok || t < least) {
-			least, ok = t, true
+func (r *treeRule) next(after int64) (int64, bool) {
+	least := int64(maxUnix + 1)
+	for _, look := range []int{firstLook, math.MaxInt} {
+		again := false
+		for i := range r.terms {
+			steps := look
+			switch t, is := r.terms[i].next(after, least, &steps); is {
+			case found:
+				least = t
+			case unsure:
+				again = true
+			}
+		}
+		if !again {
+			break
 		}
 	}
-	return least, ok
+	return least, least <= maxUnix
 }
 
-func (r *treeRule) prev(before int64) (latest int64, ok bool) {
-	for i := range r.terms {
-		if t, is := r.terms[i].prev(before); is && (!ok || t > latest) {
-			latest, ok = t, true
+func (r *treeRule) prev(before int64) (int64, bool) {
+	latest := int64(minUnix - 1)
+	for _, look := range []int{firstLook, math.MaxInt} {
+		again := false
+		for i := range r.terms {
+			steps := look
+			switch t, is := r.terms[i].prev(before, latest, &steps); is {
+			case found:
+				latest = t
+			case unsure:
+				again = true
+			}
+		}
+		if !again {
+			break
 		}
 	}
-	return latest, ok
+	return latest, latest >= minUnix
 }
 
 func (r *treeRule) has(t int64) bool {
@@ -166,7 +187,7 @@ func (r *treeRule) tally(from, to int64, steps int) (n, until int64) {
 		}
 		return n, to
 	}
-	for m := newMerge(r.terms, from, &steps); ; {
+	for m := newMerge(r.terms, from, to+1, &steps); ; {
 		due, is := m.next(&steps)
 		if is == never || due > to {
 			return n, to
