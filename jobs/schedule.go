@@ -42,15 +42,18 @@ type compiled struct {
 // Cron is a crontab line: five fields (minute, hour, day of month, month, day of
 // week) or six with seconds first, or one of @hourly, @daily, @midnight,
 // @weekly, @monthly, @yearly, @annually. A prefix "TZ=Europe/Berlin " (or
-// "CRON_TZ=") names the zone whose wall clock it follows; without it see In.
+// "CRON_TZ=") names the zone whose wall clock it follows; without it see In. The
+// package comment says what happens when clocks change.
+//
+// A field is a list of values, ranges a-b, and steps a-b/n or */n; months and
+// weekdays have names too, in any case, and Sunday is 0 or 7. A day of the month
+// may be L (the last), L-3, 15W (the weekday next to the 15th) or LW; a day of
+// the week 5L (the last Friday) or 5#2 (the second one). H, H(0-29) and H/10 take
+// a value from the job's name, the same on every replica, so that jobs spread
+// over the hour; see For. A step as wide as its field (*/60) is an error.
 //
 // A day field is unrestricted only by a bare * or ?; where both day fields are
 // restricted, either may match. What can never happen (0 0 30 2 *) is an error.
-//
-// When clocks change: with *, ? or / in the hour field it follows elapsed time,
-// firing at each instant whose wall clock matches. Otherwise each reading fires
-// at most once: in the first pass of a repeated hour, and, where the clock jumped
-// over it, at the first instant after the jump.
 func Cron(spec string) Schedule { return parseCron(spec) }
 
 // Every fires each d, whole seconds and at least one, counted from the Unix

@@ -29,9 +29,9 @@ func drawWindow(t *rapid.T) window {
 		"2026-07-01T00:00:00Z", "1972-01-07T00:44:30Z",
 	}).Draw(t, "middle")
 	at, _ := time.Parse(time.RFC3339, middle)
-	w := window{at.Unix() - 300, at.Unix() + 300, 1}
+	w := window{at.Unix() - 200, at.Unix() + 200, 1}
 	if rapid.Bool().Draw(t, "days") {
-		w = window{at.Unix() - 36*3600, at.Unix() + 36*3600, 60}
+		w = window{at.Unix() - 13*3600, at.Unix() + 13*3600, 60}
 	}
 	return w
 }
