@@ -253,10 +253,10 @@ func (s Schedule) Count(from, to time.Time) int64 {
 	return n
 }
 
-// Tally counts the dues in (from, until]. A Union, an Except and a Custom have
-// to walk their dues, and those that are excluded: they give up after about that
-// many steps, one or more, and until is how far they came, always later than
-// from. All others take no step for a due, and so until is to.
+// Tally counts the dues in (from, until]. A Custom, and some combinations of
+// many dues, have to walk their dues, and those that are excluded: they give up
+// after about that many steps, one or more, and until is how far they came, always
+// later than from. All others take no step for a due, and so until is to.
 func (s Schedule) Tally(from, to time.Time, steps int) (n int64, until time.Time) {
 	if s.fault() != nil {
 		return 0, to

@@ -187,6 +187,9 @@ func (r *treeRule) tally(from, to int64, steps int) (n, until int64) {
 		}
 		return n, to
 	}
+	if n, ok := r.count(from, to, steps); ok {
+		return n, to
+	}
 	for m := newMerge(r.terms, from, to+1, &steps); ; {
 		due, is := m.next(&steps)
 		if is == never || due > to {
@@ -234,14 +237,22 @@ func around(r rule, t int64, leaf rule) (before, after int64) {
 		terms = tree.terms
 	}
 	before, after = minUnix-1, maxUnix+1
-	for _, m := range terms {
-		first, last := apart(m.leaf, leaf, t)
-		if next, ok := m.leaf.next(max(last, m.from-1)); ok && next < m.until {
-			after = min(after, next)
-		}
-		if prev, ok := m.leaf.prev(min(first, m.until)); ok && prev >= m.from {
-			before = max(before, prev)
-		}
+	for i := range terms {
+		b, a := aroundTerm(&terms[i], t, leaf)
+		before, after = max(before, b), min(after, a)
+	}
+	return before, after
+}
+
+// aroundTerm is around of one term, without what is excluded from it.
+func aroundTerm(m *term, t int64, leaf rule) (before, after int64) {
+	before, after = minUnix-1, maxUnix+1
+	first, last := apart(m.leaf, leaf, t)
+	if next, ok := m.leaf.next(max(last, m.from-1)); ok && next < m.until {
+		after = next
+	}
+	if prev, ok := m.leaf.prev(min(first, m.until)); ok && prev >= m.from {
+		before = prev
 	}
 	return before, after
 }

@@ -325,8 +325,11 @@ func TestTallyGivesUp(t *testing.T) {
 		{At(due.Add(time.Hour), due), 1, false},
 		{Manual(), 0, false},
 		{calendar, all, true},
-		{Union(minutes, Cron("*/2 * * * *")), all, true},
+		{Union(minutes, Cron("*/2 * * * *")), all, false},
+		{Union(Cron("*/2 * * * *"), Cron("1-59/2 * * * *")), all, false},
+		{minutes.Except(Cron("* * 25 12 *")), all - 1440, false},
 		{minutes.Except(Cron("*/2 * * * *")), all / 2, true},
+		{minutes.Except(calendar), 0, true},
 		{minutes.Except(Every(time.Minute).Until(year)), 1, false},
 	} {
 		if n := c.s.Count(due, year); n != c.want {
