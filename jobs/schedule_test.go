@@ -181,33 +181,3 @@ func TestAt(t *testing.T) {
 		t.Fatalf("%v after the last", next)
 	}
 }
-
-func BenchmarkNext(b *testing.B) {
-	for _, text := range []string{
-		"* * * * *", "*/5 * * * *", "0 * * * *", "0 0 * * *", "30 9 * * 1-5", "0 0 29 2 *",
-		"TZ=Europe/Berlin 0 2 * * *", "TZ=America/New_York 30 9 * * 1-5", "@every 1m",
-	} {
-		s, err := ParseSchedule(text)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(text, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, ok := s.Next(due); !ok {
-					b.Fatal("never")
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkParseSchedule(b *testing.B) {
-	keep := Cron("TZ=Europe/Berlin 0 2 * * *")
-	b.ReportAllocs()
-	for b.Loop() {
-		if s, err := ParseSchedule("TZ=Europe/Berlin 0 2 * * *"); err != nil || s != keep {
-			b.Fatal(err)
-		}
-	}
-}
