@@ -30,13 +30,22 @@ func parseCron(text string) Schedule {
 	}
 	spec, err := crontab.Parse(rest)
 	if err != nil {
+		if wrong := new(crontab.Error); errors.As(err, &wrong) {
+			wrong.Column += len(text) - len(rest) // from the line's column to the text's
+		}
 		return broken(text, err)
 	}
 	canonical := spec.String()
 	if name != "" {
 		canonical = "TZ=" + name + " " + canonical
 	}
-	return intern(canonical, func() rule { return cronRule{spec.In(z), name} })
+	return intern(canonical, func() rule {
+		r := cronRule{spec.In(z), name}
+		if spec.Hashed() {
+			return hashedRule{line: r}
+		}
+		return r
+	})
 }
 
 // splitZone takes the zone prefix off; name is "" and the zone UTC where there is none.
@@ -50,7 +59,9 @@ func splitZone(text string) (name string, z *zone.Zone, rest string, err error) 
 	for _, prefix := range []string{"TZ=", "CRON_TZ="} {
 		if after, ok := strings.CutPrefix(text, prefix); ok {
 			name, rest, _ = strings.Cut(after, " ")
-			z, err = zone.Load(name)
+			if z, err = zone.Load(name); err != nil {
+				err = fmt.Errorf("column %d: %w", len(prefix)+1, err)
+			}
 			return name, z, rest, err
 		}
 	}

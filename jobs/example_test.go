@@ -36,7 +36,7 @@ func ExampleJob_Validate() {
 	fmt.Println(err)
 	// Output:
 	// jobs: job "night shift": name "night shift": byte " " is not allowed; use A-Z a-z 0-9 . _ -
-	// jobs: job "night shift": schedule "0 0 30 2 *": it never fires: no month it names has such a day; mend the day or the month
+	// jobs: job "night shift": schedule "0 0 30 2 *": day of month field, column 5: "30" never fires: the months of "2" have at most 29 days; mend the day, within 1-29 or L to L-28, or the month
 	// jobs: job "night shift": no handler; set Run
 }
 
@@ -54,6 +54,74 @@ func ExampleEvery() {
 	// @every 1h30m phase 10m
 }
 
+// The dues of two schedules, of which one shows a zone of its own.
+func ExampleUnion() {
+	s := jobs.Union(
+		jobs.Cron("0 9 * * 1-5").In("Europe/Berlin"),
+		jobs.Cron("0 11 * * 6").In("Europe/Berlin"),
+	)
+	fmt.Println(s)
+	from := time.Date(2026, 10, 2, 0, 0, 0, 0, time.UTC) // a Friday
+	for due := range s.All(from, from.AddDate(0, 0, 4)) {
+		fmt.Println(due)
+	}
+	// Output:
+	// union(TZ=Europe/Berlin 0 11 * * 6; TZ=Europe/Berlin 0 9 * * 1-5)
+	// 2026-10-02 07:00:00 +0000 UTC
+	// 2026-10-03 09:00:00 +0000 UTC
+	// 2026-10-05 07:00:00 +0000 UTC
+}
+
+// Nightly, but not at Christmas: what is excluded fires all day long. In sets the
+// zone of both.
+func ExampleSchedule_Except() {
+	s := jobs.Cron("0 2 * * *").Except(jobs.Cron("* * 24-26 12 *")).In("Europe/Berlin")
+	fmt.Println(s)
+	from := time.Date(2026, 12, 22, 12, 0, 0, 0, time.UTC)
+	for due := range s.All(from, from.AddDate(0, 0, 6)) {
+		fmt.Println(due)
+	}
+	// Output:
+	// except(TZ=Europe/Berlin 0 2 * * *; TZ=Europe/Berlin * * 24-26 12 *)
+	// 2026-12-23 01:00:00 +0000 UTC
+	// 2026-12-27 01:00:00 +0000 UTC
+	// 2026-12-28 01:00:00 +0000 UTC
+}
+
+func ExampleSchedule_From() {
+	launch := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	s := jobs.Cron("@daily").From(launch)
+	first, _ := s.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	fmt.Println(s, "begins with", first)
+	// Output: from(2026-10-01T00:00:00Z; @daily) begins with 2026-10-01 00:00:00 +0000 UTC
+}
+
+func ExampleSchedule_Until() {
+	end := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	s := jobs.Cron("@daily").Until(end)
+	last, _ := s.Prev(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	fmt.Println(s, "ends with", last)
+	_, more := s.Next(last)
+	fmt.Println("more:", more)
+	// Output:
+	// until(2026-10-01T00:00:00Z; @daily) ends with 2026-09-30 00:00:00 +0000 UTC
+	// more: false
+}
+
+// A planner counts what was missed in a year, a bounded turn at a time.
+func ExampleSchedule_Tally() {
+	s := jobs.Union(jobs.Every(time.Minute), jobs.Cron("@daily"))
+	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	end := at.AddDate(1, 0, 0)
+	missed := int64(0)
+	for at.Before(end) {
+		n, until := s.Tally(at, end, 10_000)
+		missed, at = missed+n, until
+	}
+	fmt.Println(missed)
+	// Output: 525600
+}
+
 func ExampleParseSchedule() {
 	s, err := jobs.ParseSchedule("TZ=America/New_York 30 9 * * 1-5")
 	next, _ := s.Next(time.Date(2026, 10, 2, 14, 0, 0, 0, time.UTC))
@@ -62,7 +130,7 @@ func ExampleParseSchedule() {
 	fmt.Println(err)
 	// Output:
 	// 2026-10-05 13:30:00 +0000 UTC <nil>
-	// jobs: schedule "TZ=Local 0 2 * * *": zone "Local" would mean another clock on each host; name one, such as UTC or Europe/Berlin
+	// jobs: schedule "TZ=Local 0 2 * * *": column 4: zone "Local" would mean another clock on each host; name one, such as UTC or Europe/Berlin
 }
 
 func ExamplePermanent() {

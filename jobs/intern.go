@@ -14,8 +14,23 @@ var interned struct {
 	byText map[string]weak.Pointer[compiled]
 }
 
+// known returns the schedule of a canonical text where it is compiled already.
+func known(text string) (Schedule, bool) {
+	interned.mu.Lock()
+	defer interned.mu.Unlock()
+	c := interned.byText[text].Value()
+	return Schedule{c}, c != nil
+}
+
 // intern returns the schedule of a canonical text, compiling it if it is new.
+// Compiling may take its time, so it holds no lock; of two that compile the same
+// text at once, one form stays.
 func intern(text string, compile func() rule) Schedule {
+	if s, ok := known(text); ok {
+		return s
+	}
+	fresh := &compiled{text: text, rule: compile()}
+
 	interned.mu.Lock()
 	defer interned.mu.Unlock()
 	if c := interned.byText[text].Value(); c != nil {
@@ -24,10 +39,9 @@ func intern(text string, compile func() rule) Schedule {
 	if interned.byText == nil {
 		interned.byText = make(map[string]weak.Pointer[compiled])
 	}
-	c := &compiled{text: text, rule: compile()}
-	interned.byText[text] = weak.Make(c)
-	runtime.AddCleanup(c, forget, text)
-	return Schedule{c}
+	interned.byText[text] = weak.Make(fresh)
+	runtime.AddCleanup(fresh, forget, text)
+	return Schedule{fresh}
 }
 
 // forget drops a text whose compiled form is gone, unless it was compiled anew

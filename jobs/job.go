@@ -91,7 +91,7 @@ func (j Job) Validate() error {
 		}
 	}
 	add(checkName("name", j.Name, MaxName))
-	add(j.Schedule.fault())
+	add(j.Schedule.For(j.Name).fault())
 	if j.Run == nil {
 		add(errors.New("no handler; set Run"))
 	}
@@ -114,11 +114,12 @@ func (j Job) Validate() error {
 }
 
 // Definition is a short stable hash of what decides the job's dues: the text of
-// its schedule and whether it has keys. Two versions of a program that declare
-// a job with the same Definition agree on every occurrence of it. A Custom
-// schedule counts by its name alone.
+// its schedule, with each H replaced by what the job's name hashes to, and whether
+// it has keys. Two versions of a program that declare a job with the same
+// Definition agree on every occurrence of it. A Custom schedule counts by its name
+// alone. It is the same with and without the job's defaults.
 func (j Job) Definition() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "belfry definition 1\nschedule %s\nkeys %t\n", j.Schedule, j.Keys != nil)
+	fmt.Fprintf(h, "belfry definition 1\nschedule %s\nkeys %t\n", j.Schedule.For(j.Name), j.Keys != nil)
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/belfry-go/belfry/jobs/internal/zone"
@@ -22,42 +21,39 @@ const (
 )
 
 // errNone is what the zero Schedule reports.
-var errNone = errors.New("no schedule; set Schedule")
+var errNone = errors.New("no schedule; set Schedule, to jobs.Manual() for a job that only runs when it is triggered")
 
 // Schedule decides the dues of a job: an immutable value, one pointer wide, safe
 // for concurrent use. Those with the same text share one compiled form and are
-// equal by ==; a Custom one equals only itself. The zero value is no schedule
-// and is refused. A mistake travels inside (Err), so that Job.Validate reports
-// it with all others.
+// equal by ==, save what holds a Custom: it equals only itself. The zero value is
+// no schedule and is refused. A mistake travels inside (Err), through whatever is
+// made of the schedule, so that Job.Validate reports it with all others.
+//
+// Its methods read no clock, do not block, and come to an end whatever they are
+// asked. Only the function of a Custom may spoil that.
 type Schedule struct{ c *compiled }
 
 type compiled struct {
 	text string
-	err  error // without the package prefix; then rule is nil
+	err  *mistake // then rule is nil
 	rule rule
-}
-
-// rule computes in Unix seconds, so that every due is a whole second of UTC.
-type rule interface {
-	// next returns the first instant later than after, or false for never. It is
-	// given and returns values within minUnix-1 and maxUnix.
-	next(after int64) (int64, bool)
-	// prev returns the last instant earlier than before, or false for none.
-	prev(before int64) (int64, bool)
 }
 
 // Cron is a crontab line: five fields (minute, hour, day of month, month, day of
 // week) or six with seconds first, or one of @hourly, @daily, @midnight,
 // @weekly, @monthly, @yearly, @annually. A prefix "TZ=Europe/Berlin " (or
-// "CRON_TZ=") names the zone whose wall clock it follows; without it see In.
+// "CRON_TZ=") names the zone whose wall clock it follows; without it see In. The
+// package comment says what happens when clocks change.
+//
+// A field is a list of values, ranges a-b, and steps a-b/n or */n; months and
+// weekdays have names too, in any case, and Sunday is 0 or 7. A day of the month
+// may be L (the last), L-3, 15W (the weekday next to the 15th) or LW; a day of
+// the week 5L (the last Friday) or 5#2 (the second one). H, H(0-29) and H/10 take
+// a value from the job's name, the same on every replica, so that jobs spread
+// over the hour; see For. A step as wide as its field (*/60) is an error.
 //
 // A day field is unrestricted only by a bare * or ?; where both day fields are
 // restricted, either may match. What can never happen (0 0 30 2 *) is an error.
-//
-// When clocks change: with *, ? or / in the hour field it follows elapsed time,
-// firing at each instant whose wall clock matches. Otherwise each reading fires
-// at most once: in the first pass of a repeated hour, and, where the clock jumped
-// over it, at the first instant after the jump.
 func Cron(spec string) Schedule { return parseCron(spec) }
 
 // Every fires each d, whole seconds and at least one, counted from the Unix
@@ -71,13 +67,12 @@ func At(times ...time.Time) Schedule {
 	if len(times) == 0 || len(times) > maxTimes {
 		return broken("@at", fmt.Errorf("%d instants; give 1 to %d", len(times), maxTimes))
 	}
-	var secs atRule
+	secs := make(atRule, 0, len(times))
 	for _, t := range times {
-		sec := t.Unix()
-		if t.Nanosecond() != 0 || sec < minUnix || sec > maxUnix {
-			return broken("@at", fmt.Errorf("%v is not a whole second of the years 1 to 9999; truncate it", t))
+		if err := checkInstant(t); err != nil {
+			return broken("@at", err)
 		}
-		secs = append(secs, sec)
+		secs = append(secs, t.Unix())
 	}
 	slices.Sort(secs)
 	secs = slices.Compact(secs)
@@ -85,11 +80,16 @@ func At(times ...time.Time) Schedule {
 }
 
 // Custom is the user's own calendar. next returns the first instant later than
-// after, or the zero time for never; it must be a pure function that every
-// replica computes alike, and safe for concurrent use; a panic of it counts as never. Fractions
-// of a second are rounded up. A result that is not later than after ends the
-// schedule, since time cannot stand still. name, as for a job, is all that the
-// text and Job.Definition know of it: give a changed calendar a new one.
+// after, or the zero time for never. It must be a pure function that every replica
+// computes alike: a later question never has an earlier answer. It must be safe
+// for concurrent use, and quick: it is called on the loop that does everything
+// else, and one that does not return stops a replica. Fractions of a second are
+// rounded up. A panic counts as never. So does an answer that is not later than
+// after, or past the year 9999: time cannot stand still, and so no walk over the
+// dues can either.
+//
+// name, as for a job, is all that the text and Job.Definition know of it: give a
+// changed calendar a new one.
 func Custom(name string, next func(after time.Time) time.Time) Schedule {
 	text := "@custom " + name
 	if err := checkName("name", name, MaxName); err != nil {
@@ -105,7 +105,9 @@ func Custom(name string, next func(after time.Time) time.Time) Schedule {
 
 // In sets the zone whose wall clock a Cron schedule follows, by its IANA name,
 // where the schedule's own text names none: a prefix wins. Without either it is
-// UTC. An Every, an At and a Custom follow no wall clock and stay as they are.
+// UTC. Of a combined schedule it sets that of each Cron inside. An Every, an At
+// and a Custom follow no wall clock and stay as they are, and so do the instants
+// of From and Until.
 func (s Schedule) In(name string) Schedule {
 	if s.fault() != nil {
 		return s
@@ -113,11 +115,43 @@ func (s Schedule) In(name string) Schedule {
 	if _, err := zone.Load(name); err != nil {
 		return broken(s.c.text, err)
 	}
-	r, ok := s.c.rule.(cronRule)
-	if !ok || r.zone != "" {
+	return s.mapped(func(leaf Schedule) Schedule {
+		if r, ok := leaf.cron(); ok && r.zone == "" {
+			return parseCron("TZ=" + name + " " + leaf.c.text)
+		}
+		return leaf
+	})
+}
+
+// For is the schedule with each H of its text replaced by what name hashes to.
+// Job.WithDefaults does it with the job's name. Before it, a schedule that has an
+// H has no dues at all. One without an H stays as it is.
+func (s Schedule) For(name string) Schedule {
+	if s.fault() != nil {
 		return s
 	}
-	return parseCron("TZ=" + name + " " + s.c.text)
+	return s.mapped(func(leaf Schedule) Schedule {
+		r, ok := leaf.cron()
+		if !ok || !r.Hashed() {
+			return leaf
+		}
+		text := r.Resolve(name).String()
+		if r.zone != "" {
+			text = "TZ=" + r.zone + " " + text
+		}
+		return parseCron(text)
+	})
+}
+
+// cron is the rule of a crontab line.
+func (s Schedule) cron() (cronRule, bool) {
+	switch r := s.c.rule.(type) {
+	case cronRule:
+		return r, true
+	case hashedRule:
+		return r.line, true
+	}
+	return cronRule{}, false
 }
 
 // Phase moves an Every by d, whole seconds, any sign, taken modulo its interval:
@@ -127,11 +161,13 @@ func (s Schedule) Phase(d time.Duration) Schedule {
 	if s.fault() != nil {
 		return s
 	}
-	r, ok := s.c.rule.(everyRule)
-	if !ok {
-		return broken(s.c.text, errors.New("only Every has a phase; write the minute and second into the spec"))
+	switch r := s.c.rule.(type) {
+	case everyRule:
+		return newEvery(time.Duration(r.step)*time.Second, d)
+	case *treeRule:
+		return broken(s.c.text, errors.New("only Every has a phase; give it to each Every before they are combined"))
 	}
-	return newEvery(time.Duration(r.step)*time.Second, d)
+	return broken(s.c.text, errors.New("only Every has a phase; write the minute and second into the spec"))
 }
 
 // Err is what is wrong with the schedule, or nil. The zero Schedule is wrong.
@@ -141,6 +177,9 @@ func (s Schedule) Err() error { return prefix(s.fault()) }
 func (s Schedule) fault() error {
 	if s.c == nil {
 		return errNone
+	}
+	if s.c.err == nil {
+		return nil
 	}
 	return s.c.err
 }
@@ -178,13 +217,14 @@ func (c *compiled) next(after int64) (int64, bool) {
 	return sec, ok && sec > after && sec <= maxUnix
 }
 
-// Prev returns the last due strictly before the given instant; false where there is none.
+// Prev returns the last due strictly before the given instant, UTC and whole
+// seconds; false where there is none. A Custom is asked some 60 times for it.
 func (s Schedule) Prev(before time.Time) (time.Time, bool) {
 	if s.fault() != nil {
 		return time.Time{}, false
 	}
 	sec := before.Unix()
-	if before.Nanosecond() > 0 {
+	if before.Nanosecond() > 0 && sec < maxUnix {
 		sec++
 	}
 	if sec <= minUnix {
@@ -197,25 +237,6 @@ func (s Schedule) Prev(before time.Time) (time.Time, bool) {
 	return time.Unix(sec, 0).UTC(), true
 }
 
-// Tally counts the dues in (from, until]. It takes up to about steps steps of work, and
-// where that does not bring it to to, until is how far it came.
-func (s Schedule) Tally(from, to time.Time, steps int) (n int64, until time.Time) {
-	if s.fault() == nil {
-		if r, ok := s.c.rule.(everyRule); ok {
-			return r.count(from.Unix(), to.Unix()), to
-		}
-	}
-	for due := range s.All(from, to) {
-		if n++; n == int64(steps) {
-			return n, due
-		}
-	}
-	return n, to
-}
-
-// For is the schedule with each H of its text replaced by what name hashes to.
-func (s Schedule) For(name string) Schedule { return s }
-
 // All yields the dues in (from, to], ascending.
 func (s Schedule) All(from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
@@ -225,21 +246,41 @@ func (s Schedule) All(from, to time.Time) iter.Seq[time.Time] {
 	}
 }
 
-// Count is the number of dues in (from, to]. For an Every it costs the same for
-// any span; for others one Next per due.
+// Count is the number of dues in (from, to]. What walks for it walks them all;
+// see Tally.
 func (s Schedule) Count(from, to time.Time) int64 {
 	n, _ := s.Tally(from, to, math.MaxInt)
 	return n
 }
 
-// broken is a schedule that carries what is wrong with it. The text may be
-// anybody's input, so the message shows no more than its beginning.
-func broken(text string, err error) Schedule {
-	shown := text
-	if len(shown) > 80 {
-		shown = strings.ToValidUTF8(shown[:80], "") + "…"
+// Tally counts the dues in (from, until]. A Custom, and some combinations of
+// many dues, have to walk their dues, and those that are excluded: they give up
+// after about that many steps, one or more, and until is how far they came, always
+// later than from. All others take no step for a due, and so until is to.
+func (s Schedule) Tally(from, to time.Time, steps int) (n int64, until time.Time) {
+	if s.fault() != nil {
+		return 0, to
 	}
-	return Schedule{&compiled{text: text, err: fmt.Errorf("schedule %q: %w", shown, err)}}
+	first, last := bounded(from), bounded(to)
+	if first >= last {
+		return 0, to
+	}
+	n, sec := s.c.rule.tally(first, last, steps)
+	if sec < last {
+		return n, time.Unix(sec, 0).UTC()
+	}
+	return n, to
+}
+
+// bounded is the second that the instant is in, within the years that can be written.
+func bounded(t time.Time) int64 { return min(max(t.Unix(), minUnix-1), maxUnix) }
+
+// checkInstant says what is wrong with an instant given for a schedule.
+func checkInstant(t time.Time) error {
+	if sec := t.Unix(); t.Nanosecond() != 0 || sec < minUnix || sec > maxUnix {
+		return fmt.Errorf("%v is not a whole second of the years 1 to 9999; truncate it", t)
+	}
+	return nil
 }
 
 // ZoneVersion names the zone data that Cron schedules follow. Replicas with another version may differ in their dues

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"encoding/json"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +27,15 @@ func TestScheduleText(t *testing.T) {
 		{"@every 100h0m5s", "@every 100h0m5s"},
 		{"@at 2026-10-01T04:00:00Z", "@at 2026-10-01T04:00:00Z"},
 		{"@at 2026-10-02T00:00:00+02:00,2026-10-01T04:00:00Z,2026-10-01T04:00:00Z", "@at 2026-10-01T04:00:00Z,2026-10-01T22:00:00Z"},
+		{"@manual", "@manual"},
+		{"union(0 2 * * *;@every 1h ; 0 2 * * *)", "union(0 2 * * *; @every 1h)"},
+		{"union( 0 2 * * * )", "0 2 * * *"},
+		{"union(@every 2h; union(@every 3h; @every 1h))", "union(@every 1h; @every 2h; @every 3h)"},
+		{"except(except(@every 1h; 0 2 * * *); 0 1 * * *)", "except(@every 1h; union(0 1 * * *; 0 2 * * *))"},
+		{"from(2026-10-01T02:00:00+02:00;\t@every 1h)", "from(2026-10-01T00:00:00Z; @every 1h)"},
+		{"until(2027-01-01T00:00:00Z;from(2026-01-01T00:00:00Z; @daily))", "from(2026-01-01T00:00:00Z; until(2027-01-01T00:00:00Z; @daily))"},
+		{"except(CRON_TZ=Asia/Tokyo  0 2 * * *; @at 2026-10-01T04:00:00Z)", "except(TZ=Asia/Tokyo 0 2 * * *; @at 2026-10-01T04:00:00Z)"},
+		{"union(H H(0-3) * * *; 0 12 * * *)", "union(0 12 * * *; H H(0-3) * * *)"},
 	} {
 		s, err := ParseSchedule(c.in)
 		if err != nil || s.String() != c.want {
@@ -172,97 +180,4 @@ func TestAt(t *testing.T) {
 	if next, ok := s.Next(due.Add(time.Hour)); ok {
 		t.Fatalf("%v after the last", next)
 	}
-}
-
-func TestCustom(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name string
-		next func(time.Time) time.Time
-		want time.Time
-	}{
-		{"hour", func(t time.Time) time.Time { return t.Add(time.Hour) }, due.Add(time.Hour)},
-		{"fraction", func(t time.Time) time.Time { return t.Add(time.Nanosecond) }, due.Add(time.Second)},
-		{"zone", func(t time.Time) time.Time { return t.Add(time.Hour).In(time.FixedZone("", 3600)) }, due.Add(time.Hour)},
-		{"never", func(time.Time) time.Time { return time.Time{} }, time.Time{}},
-		{"standing", func(t time.Time) time.Time { return t }, time.Time{}},
-		{"backwards", func(t time.Time) time.Time { return t.Add(-time.Hour) }, time.Time{}},
-	} {
-		s := Custom(c.name, c.next)
-		got, ok := s.Next(due)
-		if ok == c.want.IsZero() || ok && got != c.want {
-			t.Errorf("%s: %v, %t, want %v", c.name, got, ok, c.want)
-		}
-		if b, err := s.MarshalText(); err != nil || string(b) != "@custom "+c.name {
-			t.Errorf("%s: %s, %v", c.name, b, err)
-		}
-	}
-}
-
-func TestInternedFormsAreShared(t *testing.T) {
-	t.Parallel()
-	a, b := Cron("TZ=Asia/Tokyo 1 2 3 4 *"), Cron("1  2 3 4 *").In("Asia/Tokyo")
-	if a != b {
-		t.Fatal("one text, two compiled forms")
-	}
-	if a == Cron("TZ=Asia/Seoul 1 2 3 4 *") {
-		t.Fatal("two zones share one form")
-	}
-}
-
-// Texts that come and go leave nothing behind.
-func TestInternedFormsAreForgotten(t *testing.T) {
-	const text = "@every 271h3m5s"
-	held := func() bool {
-		interned.mu.Lock()
-		defer interned.mu.Unlock()
-		_, ok := interned.byText[text]
-		return ok
-	}
-	s, _ := ParseSchedule(text)
-	runtime.GC()
-	if !held() {
-		t.Fatal("forgotten while in use")
-	}
-	runtime.KeepAlive(s)
-	s = Schedule{}
-	for range 1000 {
-		runtime.GC() // its clean-up runs some time after a collection
-		if !held() {
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Fatal("never forgotten")
-}
-
-func FuzzParseSchedule(f *testing.F) {
-	for _, text := range []string{
-		"0 2 * * 1-5", "TZ=Europe/Berlin 0 2 * * *", "@every 1h30m phase 10m", "@at 2026-10-01T04:00:00Z", "@daily",
-		"TZ=", "TZ=TZ=TZ=", "CRON_TZ=UTC@daily", "@custom x", "0 0 30 2 *", "59 59 23 31 12 6", "TZ=Pacific/Apia 0 8 31 * *",
-		"@every -24h", "1,,2 * * * *", "*-5 * * * *", "@every 2562047h47m16s phase 1s", "@at 9999-12-31T23:59:59Z",
-	} {
-		f.Add(text, int64(1_324_000_000))
-	}
-	f.Fuzz(func(t *testing.T, text string, after int64) {
-		s, err := ParseSchedule(text)
-		if (err == nil) != (s.Err() == nil) {
-			t.Fatalf("%q: %v, but Err %v", text, err, s.Err())
-		}
-		if err != nil {
-			return
-		}
-		again, err := ParseSchedule(s.String())
-		if err != nil || again != s {
-			t.Fatalf("%q: text %q does not come back: %v", text, s, err)
-		}
-		at := time.Unix(after, 0)
-		for range 3 {
-			next, ok := s.Next(at)
-			if ok && !next.After(at) {
-				t.Fatalf("%q after %v: %v", text, at, next)
-			}
-			at = next
-		}
-	})
 }

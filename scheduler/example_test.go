@@ -51,5 +51,5 @@ func ExampleScheduler_Add() {
 	))
 	// Output:
 	// scheduler: jobs: job "a b": name "a b": byte " " is not allowed; use A-Z a-z 0-9 . _ -
-	// scheduler: jobs: job "report": no schedule; set Schedule
+	// scheduler: jobs: job "report": no schedule; set Schedule, to jobs.Manual() for a job that only runs when it is triggered
 }

@@ -1,0 +1,92 @@
+package jobs
+
+import (
+	"cmp"
+	"slices"
+)
+
+// plain is the terms of a rule of which nothing is excluded.
+func plain(r rule) ([]term, bool) {
+	tree, ok := r.(*treeRule)
+	if !ok {
+		return []term{{leaf: r, from: minUnix, until: maxUnix + 1}}, true
+	}
+	for _, m := range tree.terms {
+		if len(m.without) > 0 {
+			return nil, false
+		}
+	}
+	return tree.terms, true
+}
+
+// count counts the dues in (from, to] by spans instead of one by one: of each
+// term those that it has in no span of what is excluded or counted before. It
+// reports false where it would take more than steps of them, where a Custom has
+// to be walked anyhow, and where what is excluded excludes something itself.
+func (r *treeRule) count(from, to int64, steps int) (n int64, ok bool) {
+	if r.custom {
+		return 0, false
+	}
+	terms := slices.Clone(r.terms)
+	if len(terms) > 1 { // the sparser ones take fewer steps
+		slices.SortStableFunc(terms, func(a, b term) int { return -cmp.Compare(a.most(from, to), b.most(from, to)) })
+	}
+	var before []term
+	for i, m := range terms {
+		others := before
+		for _, w := range m.without {
+			more, ok := plain(w)
+			if !ok || len(terms) > 1 {
+				return 0, false
+			}
+			others = append(others[:len(others):len(others)], more...)
+		}
+		k, ok := m.countBut(others, from, to, &steps)
+		if !ok {
+			return 0, false
+		}
+		n, before = n+k, terms[:i+1]
+	}
+	return n, true
+}
+
+// most is how many dues the term would have, were nothing excluded.
+func (m *term) most(from, to int64) int64 {
+	first, last := max(from, m.from-1), min(to, m.until-1)
+	if first >= last {
+		return 0
+	}
+	n, _ := m.leaf.tally(first, last, 0)
+	return n
+}
+
+// countBut counts the dues that no other term has. Each step takes a span that
+// others cover, or one in which they have nothing of this term.
+func (m *term) countBut(others []term, from, to int64, steps *int) (n int64, ok bool) {
+	at, end := max(from, m.from-1), min(to, m.until-1)
+	for at < end {
+		t, ok := m.leaf.next(at)
+		if !ok || t > end {
+			return n, true
+		}
+		if *steps--; *steps < 0 {
+			return 0, false
+		}
+		covered, free := t-1, end
+		for i := range others {
+			o := &others[i]
+			if t >= o.from && t < o.until && o.leaf.has(t) {
+				_, last := o.leaf.covers(t, m.leaf)
+				covered = max(covered, min(last, o.until-1))
+			} else {
+				_, after := aroundTerm(o, t, m.leaf)
+				free = min(free, after-1)
+			}
+		}
+		if at = covered; covered < t {
+			k, _ := m.leaf.tally(t-1, free, 0)
+			n, at = n+k, free
+		}
+	}
+	return n, true
+}

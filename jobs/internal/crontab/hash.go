@@ -1,0 +1,24 @@
+package crontab
+
+import (
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// resolve is an H's text with what name hashes to. The hash is xxhash64 (seed 0)
+// of the field's name, a NUL and the name. It is frozen: a change of it would
+// move the dues of every job with an H. With w values to choose from, hash mod w
+// is added to the lowest; with a step, hash mod step is where the steps begin,
+// and the step stays in the text, which decides what happens when clocks change.
+func (m *member) resolve(f *field, name string) string {
+	hash := xxhash.Sum64String(f.name + "\x00" + name)
+	if m.step == 0 {
+		return fmt.Sprint(m.low + int(hash%uint64(m.high-m.low+1)))
+	}
+	begin := m.low + int(hash%uint64(m.step))
+	if m.ranged {
+		return fmt.Sprintf("%d-%d/%d", begin, m.high, m.step)
+	}
+	return fmt.Sprintf("%d/%d", begin, m.step)
+}

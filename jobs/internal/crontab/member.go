@@ -1,0 +1,357 @@
+package crontab
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+type kind int
+
+const (
+	plain    kind = iota // *, a, a-b, each with a step or not
+	hashed               // H, H(a-b), each with a step or not
+	fromLast             // L-n or, in the other day field, nL: n is low
+	lastNear             // L-nW
+	nearest              // nW
+	nth                  // n#k: k is high
+)
+
+// member is one element of a field's comma list.
+type member struct {
+	kind      kind
+	low, high int
+	step      int    // 0: none
+	ranged    bool   // of an H: the range is written
+	any       bool   // * or ?, without a step or with one of 1
+	text      string // upper case
+	column    int
+}
+
+func (m member) isHashed() bool { return m.kind == hashed }
+func (m member) isPlain() bool  { return m.kind == plain }
+
+// lexer reads one member. at is the place of the next byte.
+type lexer struct {
+	*field
+	text   string
+	column int // of the text's first byte
+	at     int
+}
+
+// fail is the refusal of the whole member or, with a place, of what is there.
+func (l *lexer) fail(at int, format string, args ...any) error {
+	return &Error{l.column + at, l.name, fmt.Sprintf("%q ", clip(l.text)) + fmt.Sprintf(format, args...)}
+}
+
+// clip bounds how much of a text an error shows.
+func clip(text string) string {
+	if len(text) > 40 {
+		text = text[:40] + "…"
+	}
+	return text
+}
+
+// unexpected is the refusal of the next byte, or of the end.
+func (l *lexer) unexpected(why string) error {
+	if l.at == len(l.text) {
+		return l.fail(l.at, "ends %s; %s", why, l.advice())
+	}
+	return l.fail(l.at, "has %q %s; %s", l.text[l.at], why, l.advice())
+}
+
+func (l *lexer) take(c byte) bool {
+	if l.at < len(l.text) && l.text[l.at] == c {
+		l.at++
+		return true
+	}
+	return false
+}
+
+func (l *lexer) end() error {
+	if l.at == len(l.text) {
+		return nil
+	}
+	return l.unexpected("after what is complete without it")
+}
+
+// parseMember reads a member of the field. Its text is upper case.
+func (f *field) parseMember(text string, column int) (m member, err error) {
+	l := &lexer{field: f, text: text, column: column}
+	switch {
+	case text == "":
+		return m, l.fail(0, "is an empty member of the list; %s", f.advice())
+	case l.take('*') || l.take('?'):
+		m.low, m.high = f.low, f.last
+		m.step, err = l.step(f.width(), "the field")
+		m.any = m.step <= 1
+	case l.take('H'):
+		m, err = l.hashed()
+	case f.name == fields[dom].name && l.take('L'):
+		m, err = l.fromLast()
+	case f.name == fields[dow].name && l.take('L'):
+		m.low, m.high = 6, 6 // the week's last day
+		if l.at < len(text) {
+			err = l.unexpected("after L, which is Saturday here")
+		}
+	default:
+		m, err = l.value()
+	}
+	if err == nil {
+		err = l.end()
+	}
+	m.text, m.column = text, column
+	return m, err
+}
+
+// value reads what begins with a value.
+func (l *lexer) value() (m member, err error) {
+	if m.low, err = l.number(); err != nil {
+		return m, err
+	}
+	m.high = m.low
+	days, weekdays := l.name == fields[dom].name, l.name == fields[dow].name
+	switch {
+	case days && l.take('W'):
+		m.kind = nearest
+	case weekdays && l.take('L'):
+		m.kind, m.low = fromLast, m.low%7
+	case weekdays && l.take('#'):
+		m.kind, m.low = nth, m.low%7
+		if m.high, err = l.digits(); err == nil && (m.high < 1 || m.high > len(dayRules{}.nth)) {
+			err = l.fail(l.at-1, "asks for a week that no month has; write #1 to #5, or L for the last, as in 5L")
+		}
+	case l.take('-'):
+		return l.rangeFrom(m)
+	case l.at < len(l.text) && l.text[l.at] == '/':
+		if m.low > l.last {
+			return m, l.fail(0, "begins its steps at 7, where the week ends; begin at 0, which is Sunday too, within %s", l.allowed)
+		}
+		m.high = l.last
+		m.step, err = l.step(l.width(), "the field")
+		return m, err
+	}
+	if err == nil && m.kind != plain && l.at < len(l.text) {
+		err = l.unexpected("after a day by rule, which takes no step, range or second rule")
+	}
+	return m, err
+}
+
+// rangeFrom reads the end of a range, and its step.
+func (l *lexer) rangeFrom(m member) (member, error) {
+	var err error
+	begin := l.at
+	if m.high, err = l.number(); err != nil {
+		return m, err
+	}
+	if m.high < m.low {
+		return m, l.backwards(begin, m.low, m.high)
+	}
+	if l.at < len(l.text) && strings.IndexByte("WL#", l.text[l.at]) >= 0 {
+		return m, l.unexpected("after a range; such a rule takes one day, and several make a list")
+	}
+	m.step, err = l.step(l.width(), "the field")
+	return m, err
+}
+
+func (l *lexer) backwards(at, low, high int) error {
+	if l.name == fields[dow].name && high == 0 {
+		return l.fail(at, "is a range that runs backwards, since Sunday is 0; end it with 7, which is Sunday too, within %s", l.allowed)
+	}
+	if l.text[0] == 'H' {
+		return l.fail(at, "has a range that runs backwards, from %d to %d; write the lower end first, within %s", low, high, l.allowed)
+	}
+	return l.fail(at, "is a range that runs backwards, from %d to %d; write two within %s: %d-%d,%d-%d", low, high, l.allowed, low, l.last, l.low, high)
+}
+
+// hashed reads what follows an H.
+func (l *lexer) hashed() (m member, err error) {
+	m = member{kind: hashed, low: l.low, high: l.last}
+	if l.name == fields[dom].name {
+		m.high = 28 // every month has it
+	}
+	whole := "the field"
+	width := l.width()
+	if l.take('(') {
+		m.ranged = true
+		if m.low, err = l.number(); err != nil {
+			return m, err
+		}
+		if !l.take('-') {
+			return m, l.unexpected("where H wants a range, as in H(a-b)")
+		}
+		begin := l.at
+		if m.high, err = l.number(); err != nil {
+			return m, err
+		}
+		if m.high < m.low {
+			return m, l.backwards(begin, m.low, m.high)
+		}
+		if !l.take(')') {
+			return m, l.unexpected("where H wants the end of its range, as in H(a-b)")
+		}
+		whole, width = "the range of H", m.high-m.low+1
+	}
+	m.step, err = l.step(width, whole)
+	if err == nil && l.at < len(l.text) {
+		err = l.unexpected("after H, which is followed by (a-b), /n or nothing")
+	}
+	return m, err
+}
+
+// fromLast reads what follows the L of a day of month.
+func (l *lexer) fromLast() (m member, err error) {
+	m.kind = fromLast
+	if l.take('-') {
+		begin := l.at
+		if m.low, err = l.digits(); err != nil {
+			return m, err
+		}
+		if m.low < 1 || m.low > 30 {
+			return m, l.fail(begin, "counts %s days back from the last; write L, or L-1 to L-30", l.text[begin:l.at])
+		}
+	}
+	if l.take('W') {
+		m.kind = lastNear
+	}
+	if l.at < len(l.text) {
+		err = l.unexpected("after L, which is followed by -n, W or nothing")
+	}
+	return m, err
+}
+
+// step reads a step, if there is one. It must be narrower than what it steps through.
+func (l *lexer) step(width int, whole string) (n int, err error) {
+	if !l.take('/') {
+		return 0, nil
+	}
+	begin := l.at
+	if n, err = l.digits(); err != nil {
+		return n, err
+	}
+	switch {
+	case n == 0:
+		return n, l.fail(begin, "has a step of 0, which stands still; write 1 to %d (values: %s)", max(width-1, 1), l.allowed)
+	case n >= width:
+		return n, l.fail(begin, "has a step of %s, as wide as the %d values of %s or wider, so it would not be what it says; "+
+			"write a smaller one (values: %s), or use @every for an interval", l.text[begin:l.at], width, whole, l.allowed)
+	}
+	return n, nil
+}
+
+// digits reads a number of one or two digits; more make it 100, which nothing allows.
+func (l *lexer) digits() (n int, err error) {
+	begin := l.at
+	for l.at < len(l.text) && isDigit(l.text[l.at]) {
+		n = min(10*n+int(l.text[l.at]-'0'), 100)
+		l.at++
+	}
+	switch {
+	case l.at == begin:
+		return 0, l.unexpected("where a number is due")
+	case l.at-begin > 2:
+		return 100, nil
+	}
+	return n, nil
+}
+
+// number reads a value of the field, as a number or as a name.
+func (l *lexer) number() (n int, err error) {
+	begin := l.at
+	for i, name := range l.names {
+		if strings.HasPrefix(l.text[begin:], name) {
+			l.at += len(name)
+			return l.low + i, nil
+		}
+	}
+	if begin < len(l.text) && isLetter(l.text[begin]) {
+		return 0, l.letter()
+	}
+	if n, err = l.digits(); err != nil {
+		return n, err
+	}
+	if n < l.low || n > l.high {
+		return n, l.outside(begin)
+	}
+	return n, nil
+}
+
+func (l *lexer) outside(begin int) error {
+	const advice = "outside %s; write a value of that range, in one or two digits"
+	if number := l.text[begin:l.at]; number != l.text {
+		return l.fail(begin, "has %.20s, "+advice, number, l.allowed)
+	}
+	return l.fail(begin, "is "+advice, l.allowed)
+}
+
+// letter refuses a letter that begins no value here, and says where it would.
+func (l *lexer) letter() error {
+	const why = "where a value is due"
+	switch l.text[l.at] {
+	case 'L':
+		return l.unexpected(why + " (an L is for a day of month or of week)")
+	case 'W':
+		return l.unexpected(why + " (a W goes after a day of month, as in 15W or LW)")
+	case 'H':
+		return l.unexpected(why + " (an H stands for itself, as in H, H/n or H(a-b))")
+	}
+	return l.unexpected(why)
+}
+
+// appendPlain writes a plain member as a range in numbers, and a comma.
+func (m *member) appendPlain(b []byte, place int) []byte {
+	high, step := m.high, max(m.step, 1)
+	if place == dow && high == 7 {
+		if high = 6; (7-m.low)%step == 0 {
+			b = append(b, "0,"...)
+		}
+		if m.low == 7 {
+			return b
+		}
+	}
+	b = append(strconv.AppendInt(b, int64(m.low), 10), '-')
+	b = append(strconv.AppendInt(b, int64(high), 10), '/')
+	return append(strconv.AppendInt(b, int64(step), 10), ',')
+}
+
+// values are those of a plain member.
+func (m *member) values(yield func(int) bool) {
+	for v := m.low; v <= m.high; v += max(m.step, 1) {
+		if !yield(v) {
+			return
+		}
+	}
+}
+
+// lengthNeeded is how long a month must be for a member of the days of a month to match in it.
+func (m *member) lengthNeeded() int {
+	switch {
+	case m.kind == fromLast || m.kind == lastNear:
+		return m.low + 1
+	case m.kind == hashed && m.step > 0:
+		return m.low + m.step - 1
+	case m.kind == hashed:
+		return m.high
+	}
+	return m.low
+}
+
+// longestMonth is the length of the longest month that a member matches, in a leap year.
+func (m *member) longestMonth() int {
+	if m.kind == hashed {
+		one, shortest := *m, 31
+		one.kind = plain
+		for one.low = m.low; one.low <= m.high && (m.step == 0 || one.low < m.low+m.step); one.low++ {
+			if m.step == 0 {
+				one.high = one.low
+			}
+			shortest = min(shortest, one.longestMonth())
+		}
+		return shortest
+	}
+	longest := 0
+	for v := range m.values {
+		longest = max(longest, int(daysIn(4, uint32(v))))
+	}
+	return longest
+}
