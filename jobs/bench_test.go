@@ -188,9 +188,9 @@ func TestBesideRobfig(t *testing.T) {
 		text := zoned("30 9 * * 1-5", zone)
 		keep := parseOurs(t, text)
 		n := 0
-		robfig := times(partSize, func() { parseTheirs(t, newText(n, zone)); n++ })
-		row(t, "again", zone, times(partSize, func() { parseOurs(t, text) }), robfig)
-		row(t, "a new one", zone, times(partSize, func() { parseOurs(t, newText(n, zone)); n++ }), robfig)
+		robfig := repeat(partSize, func() { parseTheirs(t, newText(n, zone)); n++ })
+		row(t, "again", zone, repeat(partSize, func() { parseOurs(t, text) }), robfig)
+		row(t, "a new one", zone, repeat(partSize, func() { parseOurs(t, newText(n, zone)); n++ }), robfig)
 		runtime.KeepAlive(keep)
 	}
 	const n = 20_000
@@ -220,7 +220,7 @@ func walk(s nexter, instants []time.Time) calls {
 	}}
 }
 
-func times(n int, f func()) calls {
+func repeat(n int, f func()) calls {
 	return calls{1, n, func(int) {
 		for range n {
 			f()
