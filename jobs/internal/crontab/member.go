@@ -208,7 +208,7 @@ func (l *lexer) fromLast() (m member, err error) {
 			return m, err
 		}
 		if m.low < 1 || m.low > 30 {
-			return m, l.fail(begin, "counts %s days back from the last; write L, or L-1 to L-30", l.text[begin:l.at])
+			return m, l.fail(begin, "counts %.20s days back from the last; write L, or L-1 to L-30", l.text[begin:l.at])
 		}
 	}
 	if l.take('W') {
@@ -233,7 +233,7 @@ func (l *lexer) step(width int, whole string) (n int, err error) {
 	case n == 0:
 		return n, l.fail(begin, "has a step of 0, which stands still; write 1 to %d (values: %s)", max(width-1, 1), l.allowed)
 	case n >= width:
-		return n, l.fail(begin, "has a step of %s, as wide as the %d values of %s or wider, so it would not be what it says; "+
+		return n, l.fail(begin, "has a step of %.20s, as wide as the %d values of %s or wider, so it would not be what it says; "+
 			"write a smaller one (values: %s), or use @every for an interval", l.text[begin:l.at], width, whole, l.allowed)
 	}
 	return n, nil
