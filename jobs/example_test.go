@@ -36,7 +36,7 @@ func ExampleJob_Validate() {
 	fmt.Println(err)
 	// Output:
 	// jobs: job "night shift": name "night shift": byte " " is not allowed; use A-Z a-z 0-9 . _ -
-	// jobs: job "night shift": schedule "0 0 30 2 *": day of month field, column 5: "30" never fires: no month of "2" has more than 29 days; mend the day, within 1-29, or the month
+	// jobs: job "night shift": schedule "0 0 30 2 *": day of month field, column 5: "30" never fires: the months of "2" have at most 29 days; mend the day, within 1-29 or L to L-28, or the month
 	// jobs: job "night shift": no handler; set Run
 }
 
