@@ -125,7 +125,7 @@ func drawHash(t *rapid.T, place int) string {
 		return fmt.Sprintf("H(%d-%d)", a, b)
 	case "H()/n":
 		if b > a {
-			return fmt.Sprintf("H(%d-%d)/%d", a, b, rapid.IntRange(1, b-a).Draw(t, "step"))
+			return fmt.Sprintf("H(%d-%d)/%d", a, b, rapid.IntRange(1, min(b-a, f.width()-1)).Draw(t, "step"))
 		}
 	case "list":
 		return fmt.Sprintf("%d,H(%d-%d)", b, a, b)

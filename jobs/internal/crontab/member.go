@@ -136,7 +136,7 @@ func (l *lexer) hashed() (m member, err error) {
 		if !l.take(')') {
 			return m, l.unexpected("where H wants the end of its range, as in H(a-b)")
 		}
-		whole, width = "the range of H", m.high-m.low+1
+		whole, width = "the range of H", min(width, m.high-m.low+1)
 	}
 	m.step, err = l.step(width, whole)
 	if err == nil && l.at < len(l.text) {

@@ -111,6 +111,7 @@ func TestRefused(t *testing.T) {
 		{"H(0-60) * * * *", `minute field, column 5: "H(0-60)" has 60, outside 0-59; write a value of that range, in one or two digits`},
 		{"H/60 * * * *", `minute field, column 3: "H/60" has a step of 60, as wide as the 60 values of the field or wider, so it would not be what it says; write a smaller one (values: 0-59), or use @every for an interval`},
 		{"H(0-9)/10 * * * *", `minute field, column 8: "H(0-9)/10" has a step of 10, as wide as the 10 values of the range of H or wider, so it would not be what it says; write a smaller one (values: 0-59), or use @every for an interval`},
+		{"0 0 * * H(0-7)/7", `day of week field, column 16: "H(0-7)/7" has a step of 7, as wide as the 7 values of the range of H or wider, so it would not be what it says; write a smaller one (values: 0-7 or SUN-SAT), or use @every for an interval`},
 		{"H-5 * * * *", `minute field, column 2: "H-5" has '-' after H, which is followed by (a-b), /n or nothing; write values within 0-59, as in a, a-b, */n, a-b/n, H`},
 		{"5-H * * * *", `minute field, column 3: "5-H" has 'H' where a value is due (an H stands for itself, as in H, H/n or H(a-b)); write values within 0-59, as in a, a-b, */n, a-b/n, H`},
 		{"0 0 HW * *", `day of month field, column 6: "HW" has 'W' after H, which is followed by (a-b), /n or nothing; write values within 1-31, as in a, a-b, */n, a-b/n, H, L, L-3, LW, 15W`},
