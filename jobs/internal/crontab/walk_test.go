@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -162,6 +163,20 @@ func judge(t *rapid.T, l *drawnLine, r *Rule, want []int64, from, to int64) {
 	}
 }
 
+// drawHoursNear draws the hours round one, as a list, a range or steps.
+func drawHoursNear(t *rapid.T, h int) drawn {
+	a := rapid.IntRange(max(0, h-2), h).Draw(t, "from hour")
+	b := rapid.IntRange(h, min(23, h+2)).Draw(t, "to hour")
+	among := func(w time.Time) bool { return w.Hour() >= a && w.Hour() <= b }
+	switch rapid.SampledFrom([]string{"list", "range", "steps"}).Draw(t, "hours") {
+	case "list":
+		return drawn{fmt.Sprintf("%d,%d", b, a), false, func(w time.Time) bool { return w.Hour() == a || w.Hour() == b }}
+	case "range":
+		return drawn{fmt.Sprintf("%d-%d", a, b), false, among}
+	}
+	return drawn{fmt.Sprintf("%d-%d/1", a, b), false, among}
+}
+
 // Where clocks change, second by second.
 func TestAgainstSlowWalk(t *testing.T) {
 	t.Parallel()
@@ -174,13 +189,16 @@ func TestAgainstSlowWalk(t *testing.T) {
 		if rapid.IntRange(0, 4).Draw(t, "seconds") == 0 {
 			l[second] = drawField(t, second)
 		}
-		s, err := Parse(l.String())
-		if err != nil {
-			t.Skip(err)
-		}
 		at := rapid.Int64Range(-3_000_000_000, 2_500_000_000).Draw(t, "at")
 		if near := seams(z.Location(), at, at+400*day); len(near) > 0 {
 			at = rapid.SampledFrom(near).Draw(t, "seam")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "any hour") > 0 {
+			l[hour] = drawHoursNear(t, time.Unix(wall(z.Location(), at-1), 0).UTC().Hour())
+		}
+		s, err := Parse(l.String())
+		if err != nil {
+			t.Skip(err)
 		}
 		from := at - rapid.Int64Range(0, 4*3600).Draw(t, "before")
 		to := at + rapid.Int64Range(0, 4*3600).Draw(t, "after")
