@@ -25,8 +25,8 @@ func parseCron(text string) Schedule {
 	if err != nil {
 		return broken(text, err)
 	}
-	if words := strings.Fields(rest); len(words) > 0 && words[0] == "@every" {
-		return parseEvery(text, strings.Join(words[1:], " ")) // a zone means nothing to it
+	if word, interval := cutWord(rest); word == "@every" {
+		return parseEvery(text, interval) // a zone means nothing to it
 	}
 	spec, err := crontab.Parse(rest)
 	if err != nil {
@@ -46,6 +46,15 @@ func parseCron(text string) Schedule {
 		}
 		return r
 	})
+}
+
+// cutWord takes off the first word.
+func cutWord(text string) (word, rest string) {
+	text = strings.TrimLeft(text, crontab.Blanks)
+	if i := strings.IndexAny(text, crontab.Blanks); i >= 0 {
+		return text[:i], text[i:]
+	}
+	return text, ""
 }
 
 // splitZone takes the zone prefix off; name is "" and the zone UTC where there is none.

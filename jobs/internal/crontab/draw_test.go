@@ -71,8 +71,11 @@ func lastOf(w time.Time) int { return time.Date(w.Year(), w.Month()+1, 0, 0, 0, 
 
 // nearestTo says whether w is the weekday that is nearest to day n of its month, and in it.
 func nearestTo(w time.Time, n int) bool {
-	best, distance := 0, 99
-	for d := 1; d <= lastOf(w) && n >= 1 && n <= lastOf(w); d++ {
+	last, best, distance := lastOf(w), 0, 99
+	if n < 1 || n > last || w.Day() < n-2 || w.Day() > n+2 {
+		return false
+	}
+	for d := max(1, n-2); d <= min(last, n+2); d++ {
 		weekday := time.Date(w.Year(), w.Month(), d, 0, 0, 0, 0, time.UTC).Weekday()
 		if away := max(d-n, n-d); weekday != time.Saturday && weekday != time.Sunday && away < distance {
 			best, distance = d, away

@@ -58,6 +58,7 @@ type Error struct {
 	Reason string
 }
 
+// Error names the field, if there is one, the column and the reason.
 func (e *Error) Error() string {
 	if e.Field == "" {
 		return fmt.Sprintf("column %d: %s", e.Column, e.Reason)

@@ -6,11 +6,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// resolve is an H's text with what name hashes to. The hash is xxhash64 (seed 0)
-// of the field's name, a NUL and the name. It is frozen: a change of it would
-// move the dues of every job with an H. With w values to choose from, hash mod w
-// is added to the lowest; with a step, hash mod step is where the steps begin,
-// and the step stays in the text, which decides what happens when clocks change.
+// resolve is an H's text with what name hashes to. It is frozen: any change of it
+// would move the dues of every job with an H. A step stays in the text, which
+// decides what happens when clocks change.
 func (m *member) resolve(f *field, name string) string {
 	hash := xxhash.Sum64String(f.name + "\x00" + name)
 	if m.step == 0 {

@@ -1,7 +1,6 @@
 package crontab
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -30,50 +29,6 @@ type member struct {
 
 func (m member) isHashed() bool { return m.kind == hashed }
 func (m member) isPlain() bool  { return m.kind == plain }
-
-// lexer reads one member. at is the place of the next byte.
-type lexer struct {
-	*field
-	text   string
-	column int // of the text's first byte
-	at     int
-}
-
-// fail is the refusal of the whole member or, with a place, of what is there.
-func (l *lexer) fail(at int, format string, args ...any) error {
-	return &Error{l.column + at, l.name, fmt.Sprintf("%q ", clip(l.text)) + fmt.Sprintf(format, args...)}
-}
-
-// clip bounds how much of a text an error shows.
-func clip(text string) string {
-	if len(text) > 40 {
-		text = text[:40] + "…"
-	}
-	return text
-}
-
-// unexpected is the refusal of the next byte, or of the end.
-func (l *lexer) unexpected(why string) error {
-	if l.at == len(l.text) {
-		return l.fail(l.at, "ends %s; %s", why, l.advice())
-	}
-	return l.fail(l.at, "has %q %s; %s", l.text[l.at], why, l.advice())
-}
-
-func (l *lexer) take(c byte) bool {
-	if l.at < len(l.text) && l.text[l.at] == c {
-		l.at++
-		return true
-	}
-	return false
-}
-
-func (l *lexer) end() error {
-	if l.at == len(l.text) {
-		return nil
-	}
-	return l.unexpected("after what is complete without it")
-}
 
 // parseMember reads a member of the field. Its text is upper case.
 func (f *field) parseMember(text string, column int) (m member, err error) {
@@ -118,8 +73,9 @@ func (l *lexer) value() (m member, err error) {
 		m.kind, m.low = fromLast, m.low%7
 	case weekdays && l.take('#'):
 		m.kind, m.low = nth, m.low%7
+		begin := l.at
 		if m.high, err = l.digits(); err == nil && (m.high < 1 || m.high > len(dayRules{}.nth)) {
-			err = l.fail(l.at-1, "asks for a week that no month has; write #1 to #5, or L for the last, as in 5L")
+			err = l.fail(begin, "asks for a week that no month has; write #1 to #5, or L for the last, as in 5L")
 		}
 	case l.take('-'):
 		return l.rangeFrom(m)
@@ -154,16 +110,6 @@ func (l *lexer) rangeFrom(m member) (member, error) {
 	return m, err
 }
 
-func (l *lexer) backwards(at, low, high int) error {
-	if l.name == fields[dow].name && high == 0 {
-		return l.fail(at, "is a range that runs backwards, since Sunday is 0; end it with 7, which is Sunday too, within %s", l.allowed)
-	}
-	if l.text[0] == 'H' {
-		return l.fail(at, "has a range that runs backwards, from %d to %d; write the lower end first, within %s", low, high, l.allowed)
-	}
-	return l.fail(at, "is a range that runs backwards, from %d to %d; write two within %s: %d-%d,%d-%d", low, high, l.allowed, low, l.last, l.low, high)
-}
-
 // hashed reads what follows an H.
 func (l *lexer) hashed() (m member, err error) {
 	m = member{kind: hashed, low: l.low, high: l.last}
@@ -190,7 +136,7 @@ func (l *lexer) hashed() (m member, err error) {
 		if !l.take(')') {
 			return m, l.unexpected("where H wants the end of its range, as in H(a-b)")
 		}
-		whole, width = "the range of H", m.high-m.low+1
+		whole, width = "the range of H", min(width, m.high-m.low+1)
 	}
 	m.step, err = l.step(width, whole)
 	if err == nil && l.at < len(l.text) {
@@ -208,7 +154,7 @@ func (l *lexer) fromLast() (m member, err error) {
 			return m, err
 		}
 		if m.low < 1 || m.low > 30 {
-			return m, l.fail(begin, "counts %s days back from the last; write L, or L-1 to L-30", l.text[begin:l.at])
+			return m, l.fail(begin, "counts %.20s days back from the last; write L, or L-1 to L-30", l.text[begin:l.at])
 		}
 	}
 	if l.take('W') {
@@ -218,84 +164,6 @@ func (l *lexer) fromLast() (m member, err error) {
 		err = l.unexpected("after L, which is followed by -n, W or nothing")
 	}
 	return m, err
-}
-
-// step reads a step, if there is one. It must be narrower than what it steps through.
-func (l *lexer) step(width int, whole string) (n int, err error) {
-	if !l.take('/') {
-		return 0, nil
-	}
-	begin := l.at
-	if n, err = l.digits(); err != nil {
-		return n, err
-	}
-	switch {
-	case n == 0:
-		return n, l.fail(begin, "has a step of 0, which stands still; write 1 to %d (values: %s)", max(width-1, 1), l.allowed)
-	case n >= width:
-		return n, l.fail(begin, "has a step of %s, as wide as the %d values of %s or wider, so it would not be what it says; "+
-			"write a smaller one (values: %s), or use @every for an interval", l.text[begin:l.at], width, whole, l.allowed)
-	}
-	return n, nil
-}
-
-// digits reads a number of one or two digits; more make it 100, which nothing allows.
-func (l *lexer) digits() (n int, err error) {
-	begin := l.at
-	for l.at < len(l.text) && isDigit(l.text[l.at]) {
-		n = min(10*n+int(l.text[l.at]-'0'), 100)
-		l.at++
-	}
-	switch {
-	case l.at == begin:
-		return 0, l.unexpected("where a number is due")
-	case l.at-begin > 2:
-		return 100, nil
-	}
-	return n, nil
-}
-
-// number reads a value of the field, as a number or as a name.
-func (l *lexer) number() (n int, err error) {
-	begin := l.at
-	for i, name := range l.names {
-		if strings.HasPrefix(l.text[begin:], name) {
-			l.at += len(name)
-			return l.low + i, nil
-		}
-	}
-	if begin < len(l.text) && isLetter(l.text[begin]) {
-		return 0, l.letter()
-	}
-	if n, err = l.digits(); err != nil {
-		return n, err
-	}
-	if n < l.low || n > l.high {
-		return n, l.outside(begin)
-	}
-	return n, nil
-}
-
-func (l *lexer) outside(begin int) error {
-	const advice = "outside %s; write a value of that range, in one or two digits"
-	if number := l.text[begin:l.at]; number != l.text {
-		return l.fail(begin, "has %.20s, "+advice, number, l.allowed)
-	}
-	return l.fail(begin, "is "+advice, l.allowed)
-}
-
-// letter refuses a letter that begins no value here, and says where it would.
-func (l *lexer) letter() error {
-	const why = "where a value is due"
-	switch l.text[l.at] {
-	case 'L':
-		return l.unexpected(why + " (an L is for a day of month or of week)")
-	case 'W':
-		return l.unexpected(why + " (a W goes after a day of month, as in 15W or LW)")
-	case 'H':
-		return l.unexpected(why + " (an H stands for itself, as in H, H/n or H(a-b))")
-	}
-	return l.unexpected(why)
 }
 
 // appendPlain writes a plain member as a range in numbers, and a comma.

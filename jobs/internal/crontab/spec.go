@@ -54,7 +54,11 @@ func (s *Spec) String() string { return s.text }
 func (s *Spec) Hashed() bool { return s.hashed }
 
 // Resolve is the line with each H replaced by what name hashes to, the same in
-// every process and release: the same name, field and range give the same value.
+// every process and release. The hash is xxhash64 (seed 0) of the field's name
+// (second, minute, hour, day of month, month or day of week), a NUL byte and
+// name. H(a-b) becomes a + hash mod the number of values in it; H alone is all of
+// its field, but for days of a month 1-28, which every month has. With a step of n the
+// steps begin at a + hash mod n, so H/15 becomes, say, 8/15.
 func (s *Spec) Resolve(name string) *Spec {
 	if !s.hashed {
 		return s
