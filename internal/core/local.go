@@ -27,10 +27,12 @@ func (c *Core) fireLocalDues() {
 		if j.next.After(c.now.Wall) {
 			return
 		}
-		due := j.next
-		next, _ := j.Schedule.Next(c.now.Wall)
-		c.wallDues.set(j, next)
-		if c.now.Wall.Sub(due) <= c.cfg.MissedAfter {
+		due, late := j.next, c.now.Wall.Add(-c.cfg.MissedAfter)
+		if due.Before(late) {
+			due = c.nextLocal(j, late)
+		}
+		c.wallDues.set(j, c.nextLocal(j, c.now.Wall))
+		if !due.IsZero() && !due.After(c.now.Wall) {
 			c.openLocal(j, due)
 		}
 	}
