@@ -14,7 +14,7 @@ import (
 type wall struct {
 	stretch
 	looked time.Duration // when it was looked at last
-	past   []stretch // earlier ones, newest last; at most maxStretches
+	past   []stretch     // earlier ones, newest last; at most maxStretches
 }
 
 // stretch is wall time that went by evenly: every due in (from, to] was looked at here when it came, of
@@ -47,7 +47,9 @@ func (c *Core) watchWall() {
 	}
 	step := origin.Sub(w.origin)
 	if step.Abs() < wallStep {
-		w.to = now
+		if now.After(w.to) {
+			w.to = now
+		}
 		return
 	}
 	w.remember(w.stretch)
