@@ -100,7 +100,7 @@ func (c *Core) fillLocal() {
 
 func (c *Core) startLocal(r localRun) {
 	id := idempotency.ID{Job: r.job.Name, Key: r.key, Due: r.due}
-	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: c.now.Wall.Sub(r.due)}
+	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: max(c.now.Wall.Sub(r.due), 0)}
 	c.hold(h)
 	c.start(h)
 }

@@ -176,6 +176,6 @@ func (c *Core) tellAhead() {
 		names, more = names[:maxNamed], fmt.Sprintf(" and %d more", n-maxNamed)
 	}
 	c.emit(Problem{Err: fmt.Errorf("the store's clock was ahead, or is behind now: it says %s, and up to %s all dues count as decided of the jobs %s%s, which are silent until then; "+
-		"set that clock right if it is behind; if it was ahead, put opened and next in these jobs' rows of belfry_entry back to now",
+		"set that clock right if it is behind; if it was ahead, for less time than Retention, put opened and next in these jobs' rows of belfry_entry back to now",
 		c.storeNow().Format(time.RFC3339), until.Format(time.RFC3339), strings.Join(names, ", "), more)})
 }
