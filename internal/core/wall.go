@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,8 +31,7 @@ const (
 	// steps back by less than this moves no due: a job's next due stays as it was computed.
 	wallStep = time.Second
 
-	// maxStretches bounds what is remembered of a clock that steps all the time; the one that ended
-	// earliest is forgotten first.
+	// maxStretches bounds what is remembered of a clock that steps all the time; the oldest is forgotten first.
 	maxStretches = 16
 )
 
@@ -52,7 +52,9 @@ func (c *Core) watchWall() {
 		}
 		return
 	}
-	w.remember(w.stretch)
+	if w.past = append(w.past, w.stretch); len(w.past) > maxStretches {
+		w.past = slices.Delete(w.past, 0, 1)
+	}
 	from := w.to // after a step on, what has come since runs if it is not too late
 	if step < 0 {
 		from = now.Add(w.looked - c.now.Mono) // it was set since then
@@ -69,20 +71,6 @@ func (c *Core) watchWall() {
 			c.wallDues.set(j, c.nextLocal(j, from))
 		}
 	}
-}
-
-func (w *wall) remember(s stretch) {
-	w.past = append(w.past, s)
-	if len(w.past) <= maxStretches {
-		return
-	}
-	first := 0
-	for i, p := range w.past {
-		if p.to.Before(w.past[first].to) {
-			first = i
-		}
-	}
-	w.past = append(w.past[:first], w.past[first+1:]...)
 }
 
 // covered is up to where the dues from due on have been looked at already, for a job that is there since then; zero:

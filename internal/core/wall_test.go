@@ -201,7 +201,7 @@ func TestWallClockToAndFro(t *testing.T) {
 	}
 }
 
-// What is remembered of a clock that never stays is bounded, and of it the youngest is kept.
+// What is remembered of a clock that never stays is bounded; the youngest of it is kept.
 func TestWallStretchesAreBounded(t *testing.T) {
 	t.Parallel()
 	x := newClocks(t, minutely)
@@ -213,9 +213,13 @@ func TestWallStretchesAreBounded(t *testing.T) {
 	if len(w.past) != maxStretches {
 		t.Errorf("%d stretches are kept, want %d", len(w.past), maxStretches)
 	}
-	x.pass(time.Minute)
-	if until := w.covered(w.past[len(w.past)-1].to, 0); until.IsZero() {
-		t.Errorf("the last stretch is forgotten")
+	for i, p := range w.past {
+		if oldest := (200 - maxStretches - 1) * 2 * time.Second; p.began < oldest {
+			t.Errorf("stretch %d of those that are kept is of %v, the oldest of the last %d is of %v", i, p.began, maxStretches, oldest)
+		}
+		if w.covered(p.to, 0).IsZero() {
+			t.Errorf("stretch %d is kept, and what is in it has not come", i)
+		}
 	}
 }
 
@@ -334,7 +338,8 @@ func TestSkewIsTold(t *testing.T) {
 	const quick = 5 * time.Millisecond
 	c := New(timing())
 	for _, a := range []answer{
-		{0, 0, quick, quick, ""},
+		{0, 0, quick, 1900 * time.Millisecond, ""}, // slow, and the first
+		{5 * time.Second, 0, quick, quick, ""},
 		{10 * time.Second, 0, 1900 * time.Millisecond, quick, ""}, // slow, but right
 		{20 * time.Second, 0, quick, 1900 * time.Millisecond, ""},
 		{30 * time.Second, 900 * time.Millisecond, quick, quick, ""},
