@@ -168,7 +168,7 @@ func TestStartedBeforeTimeSync(t *testing.T) {
 // come yet runs. What comes late, by a step forward, has come, though of several such dues one runs.
 func TestWallClockToAndFro(t *testing.T) {
 	t.Parallel()
-	for range 200 {
+	for range 60 {
 		seed := rand.Uint64()
 		rng := rand.New(rand.NewPCG(seed, 1))
 		x := newClocks(t, jobs.Job{Name: "j", Schedule: jobs.Every(10 * time.Second)})
