@@ -97,6 +97,9 @@ func TestFleetSuspended(t *testing.T) {
 			if long := d > 10*time.Second; long != (s.Stats.Lost > 0) {
 				t.Errorf("%d sessions are lost", s.Stats.Lost)
 			}
+			if d > 10*time.Second { // they knew it by the wall clock, before they asked the store
+				s.demand(3, "lost session", "not renewed for")
+			}
 			s.demand(3, "sees its clock step")
 		})
 	}
