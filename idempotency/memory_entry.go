@@ -120,7 +120,7 @@ func (c *call) wins(e *entry, d Decision) bool {
 	seen := d.Seen
 	return e.Key == seen.Key && e.Hash == seen.Hash && e.Opened.Equal(instant(seen.Opened)) &&
 		e.PausedFrom.Equal(instant(seen.PausedFrom)) && e.PausedUntil.Equal(instant(seen.PausedUntil)) &&
-		!instant(d.Opened).Before(e.Opened) && !d.Opened.After(c.now.Add(c.by.Tolerance)) &&
+		(instant(d.Opened).Equal(e.Opened) || d.Opened.After(e.Opened) && !d.Opened.After(c.now.Add(c.by.Tolerance))) &&
 		c.by.announced(d.Job, d.Hash) && (d.Hash == e.Hash || d.Hash == c.inForce(d.Job))
 }
 

@@ -87,8 +87,9 @@ type Entries interface {
 	Declare(ctx context.Context, s Session, nonce int64, d []Declaration) ([]Entry, error)
 
 	// Decide moves entries on. A decision is won when its entry still is as Seen says (Opened, Hash, pause window),
-	// Opened is neither below Seen.Opened nor above the store's now + tolerance, the session announced Hash, and Hash
-	// is the entry's or in force. A won decision writes, all at once: Opened, Next and the definition Hash into the
+	// Opened stays as it was, or moves on, but not above the store's now + tolerance, the session announced Hash, and Hash
+	// is the entry's or in force. Opened never moves back, also where the clock has: what was decided may have run,
+	// and the rows that would tell may be gone. A won decision writes, all at once: Opened, Next and the definition Hash into the
 	// entry; the Ranges; and for each due of Run either an open due (Keyed), or a run of the job's own key (the entry's
 	// Key, or the job's name):
 	//

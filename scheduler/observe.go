@@ -137,6 +137,10 @@ func (r *runner) observe(a core.Action) {
 		r.session = false
 		r.report()
 		r.log.Warn("session lost; its handlers are cancelled and a new one is opened", "session", a.Session, "why", a.Why)
+	case core.Skewed:
+		r.logSkew(a)
+	case core.WallStepped:
+		r.log.Info("this host's clock was set, or the host was suspended; efficiency jobs go on from what it says now", "by", a.By)
 	case core.SteppedBack:
 		r.log.Warn("the store's clock stepped back; jobs wait until it has caught up", "by", a.By)
 	case core.Problem:
@@ -146,6 +150,20 @@ func (r *runner) observe(a core.Action) {
 		}
 		r.log.Error("a problem that somebody has to mend", "job", a.Job, "due", a.Due, "err", a.Err)
 	}
+}
+
+// logSkew logs that the host's clock differs from the store's, and that it no longer does.
+func (r *runner) logSkew(a core.Skewed) {
+	if a.Fine {
+		r.log.Info("this host's clock and the store's agree again", "offset", a.Offset)
+		return
+	}
+	ahead := "this host's"
+	if a.Offset > 0 {
+		ahead = "the store's"
+	}
+	r.log.Warn("this host's clock differs from the store's: correctness jobs run on the store's time and are not affected, efficiency jobs run on this host's; keep both hosts in step by NTP",
+		"by", a.Offset.Abs(), "ahead", ahead)
 }
 
 // logState logs that this replica is out of the ring, and that it is back.

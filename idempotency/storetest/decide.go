@@ -11,6 +11,7 @@ var decideLaws = []law{
 	{"NeedsAnnouncedHash", needsAnnouncedHash},
 	{"OpenedNeverBack", openedNeverBack},
 	{"OpenedNeverAhead", openedNeverAhead},
+	{"OpenedAheadTakesDefinition", openedAheadTakesDefinition},
 	{"RepeatedIsWonAgain", repeatedIsWonAgain},
 	{"RepeatedAfterAnotherIsWonAgain", repeatedAfterAnotherIsWonAgain},
 	{"DuesOfOneNeverSkipEachOther", duesOfOneNeverSkipEachOther},
@@ -107,6 +108,27 @@ func openedNeverAhead(b *bundle) {
 	want(b.T, "won within the tolerance", a.Won, true)
 	wantTime(b, "opened", a.Entry.Opened, d.Opened)
 	wantTime(b, "next", a.Entry.Next, d.Next)
+}
+
+// F55: the clock was ahead when an entry was opened. A new definition comes in force all the same, else nobody could take
+// up what the old one left until the clock has caught up. Opened stays.
+func openedAheadTakesDefinition(b *bundle) {
+	fast := b.ready("a", "h1", func(o *idempotency.Opening) { o.Tolerance = 24 * time.Hour })
+	d := fast.decision(plain)
+	d.Opened = fast.now.Add(23 * time.Hour)
+	want(b.T, "won within the tolerance", fast.decide(d).Won, true)
+
+	young := b.ready("young", "h2")
+	x := young.decision(plain)
+	x.Opened = x.Seen.Opened.Add(time.Second)
+	young.lost("opened moves on, ahead of the clock", x)
+	x.Opened = x.Seen.Opened.Add(-time.Second)
+	young.lost("opened moves back", x)
+	x.Opened = x.Seen.Opened
+	a := young.decide(x)
+	want(b.T, "won where it stays", a.Won, true)
+	want(b.T, "hash", a.Entry.Hash, "h2")
+	wantTime(b, "opened", a.Entry.Opened, d.Opened)
 }
 
 // F16: the reply was lost, and the call is repeated as it was.

@@ -145,6 +145,15 @@ type (
 		Why     string
 	}
 
+	// WallStepped is a host whose wall clock was set, or that was suspended.
+	WallStepped struct{ By time.Duration }
+
+	// Skewed is a host whose wall clock is far from the store's, as told now and then while that lasts; or no longer is.
+	Skewed struct {
+		Offset time.Duration // the store's clock minus Wall
+		Fine   bool
+	}
+
 	// SteppedBack is a store whose clock went back.
 	SteppedBack struct{ By time.Duration }
 
@@ -176,4 +185,6 @@ func (Renewed) action()     {}
 func (Declared) action()    {}
 func (Lost) action()        {}
 func (SteppedBack) action() {}
+func (WallStepped) action() {}
+func (Skewed) action()      {}
 func (Problem) action()     {}

@@ -33,16 +33,40 @@ func TestClockIsNeverAhead(t *testing.T) {
 	}
 }
 
+// F55, F70: the store's clock is set on or back, by years too; the host is suspended, and its monotonic clock
+// stands still. The next answer puts the estimate right; until then it is behind, and never ahead but where the store's clock
+// went back.
 func TestClockFollowsSteps(t *testing.T) {
 	t.Parallel()
+	const took = 2 * time.Millisecond
 	var k clock
-	k.sample(time.Unix(1000, 0), 0, time.Millisecond)
-	k.sample(time.Unix(5000, 0), time.Second, time.Second+time.Millisecond)
-	if got := k.at(time.Second + time.Millisecond); got.Unix() != 5000 {
-		t.Errorf("after a step forward: %v", got)
-	}
-	k.sample(time.Unix(2000, 0), 2*time.Second, 2*time.Second+time.Millisecond)
-	if got := k.at(2*time.Second + time.Millisecond); got.Unix() != 2000 {
-		t.Errorf("after a step back: %v", got)
+	mono, store := time.Second, time.Unix(1_800_000_000, 0)
+	for _, c := range []struct {
+		name  string
+		store time.Duration // how far the store's clock went
+		mono  time.Duration // and ours
+	}{
+		{"at first", 0, 0},
+		{"on by an hour", time.Hour, 0},
+		{"back by an hour", -time.Hour, 0},
+		{"on by eight years", 8 * 365 * 24 * time.Hour, time.Minute},
+		{"back by eight years", -8 * 365 * 24 * time.Hour, time.Minute},
+		{"suspended for a night", 8 * time.Hour, 0},
+		{"as usual", 2 * time.Second, 2 * time.Second},
+	} {
+		store, mono = store.Add(c.store), mono+c.mono
+		if late := store.Sub(k.at(mono)); k.known && c.store >= 0 && late < 0 {
+			t.Errorf("%s: before the answer the estimate is %v ahead", c.name, -late)
+		}
+		sent := mono
+		mono += took
+		store = store.Add(took)
+		step := k.sample(store, sent, mono)
+		if got := k.at(mono); !got.Equal(store) {
+			t.Errorf("%s: the estimate is %v, want %v", c.name, got, store)
+		}
+		if back := step < -maxStep; back != (c.store < 0) {
+			t.Errorf("%s: told as a step of %v", c.name, step)
+		}
 	}
 }

@@ -63,6 +63,8 @@ type Core struct {
 	rolledBack string // why the store is not what it was; empty: it is
 
 	clock  clock
+	wall   wall
+	skew   skew
 	health health
 	said   Announce // last
 
@@ -106,6 +108,7 @@ func (c *Core) Step(now Instant, events ...Event) []Action {
 	if c.stopped {
 		return nil
 	}
+	c.watchWall()
 	c.checkLease() // before anything else: a process that was paused must not act on a lost session
 	for _, e := range events {
 		c.handle(e)

@@ -20,6 +20,7 @@ type tower struct {
 	t     *testing.T
 	now   time.Duration
 	skew  time.Duration // of the memory store's clock
+	wrong time.Duration // of the hosts' wall clocks
 	store idempotency.Store
 	cores []*Core
 
@@ -58,7 +59,7 @@ func (w *tower) tell(i int, events ...Event) {
 	for first := true; first || len(events) > 0; first = false {
 		now := events
 		events = nil
-		at := Instant{Mono: w.now, Wall: epoch.Add(w.now)}
+		at := Instant{Mono: w.now, Wall: epoch.Add(w.now + w.wrong)}
 		for _, a := range w.cores[i].Step(at, now...) {
 			w.acts = append(w.acts, a)
 			if call, ok := a.(*Call); ok {

@@ -19,6 +19,9 @@ type job struct {
 	next  time.Time    // when to look at it: by the store's time, or by the host's for an efficiency job; zero: never
 	index timetable.ID // in dues; 0: not there
 
+	since time.Duration // when we got it
+	told  time.Time     // up to where we told that its entry is opened, ahead of the store's clock
+
 	entry    idempotency.Entry // as read last
 	deciding bool
 	youngest time.Time     // open due: a key that it holds must not make an older one be skipped
@@ -48,13 +51,12 @@ func (c *Core) setJobs(list []jobs.Job) {
 	for _, spec := range list {
 		j := before[spec.Name]
 		if j == nil {
-			j = &job{}
+			j = &job{since: c.now.Mono}
 		}
 		j.Job, j.hash, j.partition = spec, spec.Definition(), c.partition(spec.Name)
 		c.jobs[spec.Name] = j
 		if j.efficient() && j.index == 0 {
-			next, _ := j.Schedule.Next(c.now.Wall)
-			c.wallDues.set(j, next)
+			c.wallDues.set(j, c.nextLocal(j, c.now.Wall))
 		}
 	}
 	for name, j := range before {

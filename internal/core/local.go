@@ -26,10 +26,12 @@ func (c *Core) fireLocalDues() {
 		return
 	}
 	for _, j := range c.wallDues.take(c.now.Wall) {
-		due := j.next
-		next, _ := j.Schedule.Next(c.now.Wall)
-		c.wallDues.set(j, next)
-		if c.now.Wall.Sub(due) <= c.cfg.MissedAfter {
+		due, late := j.next, c.now.Wall.Add(-c.cfg.MissedAfter)
+		if due.Before(late) {
+			due = c.nextLocal(j, late)
+		}
+		c.wallDues.set(j, c.nextLocal(j, c.now.Wall))
+		if !due.IsZero() && !due.After(c.now.Wall) {
 			c.openLocal(j, due)
 		}
 	}
@@ -97,7 +99,7 @@ func (c *Core) fillLocal() {
 
 func (c *Core) startLocal(r localRun) {
 	id := idempotency.ID{Job: r.job.Name, Key: r.key, Due: r.due}
-	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: c.now.Wall.Sub(r.due)}
+	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: max(c.now.Wall.Sub(r.due), 0)}
 	c.hold(h)
 	c.start(h)
 }

@@ -78,6 +78,7 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 	c.sample(r, sent)
 	c.session = &session{Session: s, sent: sent}
 	c.emit(Renewed{Session: s.ID, Opened: true, Offset: c.offset()})
+	c.compare(r, sent)
 	if c.draining {
 		return // checkDrained closes it
 	}
@@ -105,6 +106,9 @@ const maxStep = time.Second
 func (c *Core) sample(r idempotency.Renewal, sent Instant) {
 	if step := c.clock.sample(r.Now, sent.Mono, c.now.Mono); step < -maxStep {
 		c.emit(SteppedBack{By: -step})
+		if c.session != nil && c.session.declared { // else they are read soon anyway
+			c.declare() // to see which jobs it makes wait
+		}
 	}
 }
 
@@ -146,6 +150,7 @@ func (c *Core) renew(s *session) bool {
 				s.sent = sent
 				c.sample(r, sent)
 				c.emit(Renewed{Session: s.ID, Offset: c.offset()})
+				c.compare(r, sent)
 			}
 		}))
 	return true
@@ -236,6 +241,7 @@ func (c *Core) declared(s *session, mine []*job, entries []idempotency.Entry) {
 		}
 	}
 	c.emit(Declared{Session: s.ID})
+	c.tellAhead()
 	c.sweepSoon(0)
 	c.announce()
 }

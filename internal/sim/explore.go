@@ -173,7 +173,7 @@ func (p *plan) schedule() {
 	do(Drain, 3, func() { r := any(); r.Drain(func() { r.Restart(w.between(100*time.Millisecond, time.Second)) }) })
 	do(View, 6, p.blur)
 	do(Down, 1, p.down)
-	do(StoreClock, 2, func() { w.StepStore(-w.between(100*time.Millisecond, 2500*time.Millisecond)) })
+	do(StoreClock, 2, func() { w.StepStore(w.between(-2500*time.Millisecond, 4*time.Second)) })
 	do(HostClock, 4, p.wrongClock)
 	do(LaggingSource, 2, func() { any().Lag(w.between(0, maxLag)) })
 	do(Churn, 10, func() {

@@ -21,7 +21,7 @@ const (
 	Drain                           // replicas leave and come back
 	View                            // gossip is stale or asymmetric
 	Down                            // the whole fleet is down for a while
-	StoreClock                      // the store's clock steps back
+	StoreClock                      // the store's clock steps, back or on
 	HostClock                       // hosts' clocks are wrong, drift and are set
 	FailingSource                   // key sources fail half-way
 	SlowSource                      // … are slow

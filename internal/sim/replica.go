@@ -259,6 +259,10 @@ func (r *Replica) observe(a core.Action) {
 	case core.Problem:
 		s.Problems++
 		r.w.note(r.Name, "problem", a.Job, a.Due, a.Err.Error())
+	case core.WallStepped:
+		r.w.note(r.Name, "sees its clock step", a.By)
+	case core.Skewed:
+		r.w.note(r.Name, "clock differs", a.Offset, fmt.Sprint(a.Fine))
 	case core.SteppedBack:
 		r.w.note(r.Name, "sees the store's clock step back", a.By)
 	case core.Stuck:

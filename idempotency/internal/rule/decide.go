@@ -12,7 +12,7 @@ func Wins(e idempotency.Entry, d idempotency.Decision, limit time.Time) bool {
 	return e.Key == d.Seen.Key && e.Hash == d.Seen.Hash &&
 		e.Opened.Equal(Instant(d.Seen.Opened)) &&
 		e.PausedFrom.Equal(Instant(d.Seen.PausedFrom)) && e.PausedUntil.Equal(Instant(d.Seen.PausedUntil)) &&
-		!Instant(d.Opened).Before(e.Opened) && !d.Opened.After(limit) &&
+		(Instant(d.Opened).Equal(e.Opened) || d.Opened.After(e.Opened) && !d.Opened.After(limit)) &&
 		(d.Hash == e.Hash || d.Hash == e.InForce)
 }
 

@@ -16,7 +16,7 @@ func (o *Oracle) Decided(d Decision) {
 	if d.Open.Before(j.opened) {
 		o.fail("I13", "job %s: opened moves back from %v to %v", d.Job, j.opened, d.Open)
 	}
-	if d.Open.After(o.now.Add(o.rules.Tolerance)) {
+	if d.Open.After(j.opened) && d.Open.After(o.now.Add(o.rules.Tolerance)) {
 		o.fail("I13", "job %s: opened moves to %v, ahead of the store", d.Job, d.Open)
 	}
 	o.covers(d)
