@@ -8,6 +8,9 @@ const (
 	// history is how long before the first instant the walk begins, to know which readings the clock has shown. The
 	// clocks of one zone are at most 31 hours apart, so that nothing older can be shown again.
 	history = 48 * hour
+	// glance is how often a calm hour's clock is looked at. It would miss a clock that was changed and changed back
+	// within ten minutes; no zone has two changes in one day's quarter hour, which a test checks.
+	glance = 10 * minute
 )
 
 // Dues are the dues of the spec in (from, to] by the wall clock of a zone, UTC
@@ -25,16 +28,27 @@ func Walk(specs []*Spec, loc *time.Location, from, to time.Time, due func(spec i
 		due: func(spec int, at int64) { due(spec, time.Unix(at, 0).UTC()) },
 	}
 	begin := (w.from/hour)*hour - history
+	for i, s := range specs {
+		for m, named := range s.minute {
+			if named {
+				w.naming[m] = append(w.naming[m], i)
+			}
+		}
+	}
 	w.latest = w.wall(begin - 1)
 	for t := begin; t <= w.to; t += hour {
 		if offset, calm := w.calm(t); calm {
 			for m := t; m < t+hour; m += minute {
-				w.minute(m, m+offset)
+				w.show(m, m+offset, minute)
 			}
 			continue
 		}
 		for s := t; s < t+hour; s++ {
-			w.second(s, w.wall(s))
+			if wall := w.wall(s); wall > w.latest+1 {
+				w.land(s, wall)
+			} else {
+				w.show(s, wall, 1)
+			}
 		}
 	}
 }
@@ -46,7 +60,8 @@ type walk struct {
 	loc      *time.Location
 	from, to int64
 	due      func(spec int, at int64)
-	latest   int64 // every reading up to here has been shown or jumped over
+	naming   [60][]int // the specs that name a minute
+	latest   int64     // every reading up to here has been shown or jumped over
 }
 
 // wall is what the clock shows at an instant.
@@ -55,14 +70,14 @@ func (w *walk) wall(t int64) int64 {
 	return t + int64(offset)
 }
 
-// calm says that the clock keeps one offset, of whole minutes, from a minute before the hour to its end. Then no
-// reading in it is jumped over, and minutes of the wall clock begin with those of UTC.
+// calm says that the clock keeps one offset, of whole minutes, from a while before the hour to its end. Then no reading
+// in it is jumped over, and minutes of the wall clock begin with those of UTC.
 func (w *walk) calm(t int64) (offset int64, ok bool) {
 	offset = w.wall(t) - t
 	if offset%minute != 0 {
 		return 0, false
 	}
-	for m := t - minute; m <= t+hour; m += minute {
+	for m := t - glance; m <= t+hour; m += glance {
 		if w.wall(m)-m != offset {
 			return 0, false
 		}
@@ -70,39 +85,35 @@ func (w *walk) calm(t int64) (offset int64, ok bool) {
 	return offset, true
 }
 
-// minute judges the 60 instants from t on, at which the clock shows the 60
-// seconds of one minute.
-func (w *walk) minute(t, wall int64) {
-	r := read(wall)
-	for i, s := range w.specs {
-		if !s.minute[r.minute] || !s.hour[r.hour] || !s.onDate(r.date) {
+// show judges the n instants from t on, at which the clock shows n seconds of one minute, the first of them wall.
+func (w *walk) show(t, wall, n int64) {
+	h, m, first := time.Unix(wall, 0).UTC().Clock()
+	for _, i := range w.naming[m] {
+		s := w.specs[i]
+		if !s.hour[h] || !s.onDate(read(wall).date) {
 			continue
 		}
-		for second := range int64(minute) {
-			if s.second[second] && (s.elapsed || wall+second > w.latest) {
-				w.fire(i, t+second)
+		for k := range n {
+			if s.second[int64(first)+k] && (s.elapsed || wall+k > w.latest) {
+				w.fire(i, t+k)
 			}
 		}
 	}
-	w.latest = max(w.latest, wall+minute-1)
+	w.latest = max(w.latest, wall+n-1)
 }
 
-// second judges one instant.
-func (w *walk) second(t, wall int64) {
-	r := read(wall)
+// land judges the first instant after a jump, which shows wall: what was jumped over and what is shown are one.
+func (w *walk) land(t, wall int64) {
 	for i, s := range w.specs {
-		fires := s.matches(r)
-		if !s.elapsed {
-			fires = fires && wall > w.latest
-			for jumped := w.latest + 1; jumped < wall && !fires; jumped++ {
-				fires = s.matches(read(jumped))
-			}
+		fires := s.matches(read(wall))
+		for jumped := w.latest + 1; jumped < wall && !fires && !s.elapsed; jumped++ {
+			fires = s.matches(read(jumped))
 		}
 		if fires {
 			w.fire(i, t)
 		}
 	}
-	w.latest = max(w.latest, wall)
+	w.latest = wall
 }
 
 func (w *walk) fire(spec int, t int64) {
