@@ -110,7 +110,6 @@ func (f field) member(text string) (one set, err error) {
 		if !stepped {
 			high = low
 		}
-		high = max(low, high) // 7/2 is Sunday alone
 	}
 	if err != nil {
 		return set{}, err
