@@ -18,9 +18,6 @@ var seedsFlag = flag.Int("oracle.seeds", 25, "how many seeds TestDrawnLines runs
 func TestDrawnLines(t *testing.T) {
 	t.Parallel()
 	seeds, names := *seedsFlag, zones(t)
-	if underRace {
-		seeds = 6
-	}
 	total, refused := 0, 0
 	for seed := *seedFlag; seed < *seedFlag+uint64(seeds); seed++ {
 		r := rand.New(rand.NewPCG(seed, 0))

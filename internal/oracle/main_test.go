@@ -42,7 +42,7 @@ var oddZones = strings.Fields(`
 	Pacific/Fiji Pacific/Norfolk Pacific/Tongatapu`)
 
 // fewZones are for the race detector, under which a walk takes ten times as long.
-var fewZones = strings.Fields("America/New_York Australia/Lord_Howe")
+var fewZones = strings.Fields("Africa/Monrovia Australia/Lord_Howe")
 
 // underRace is set where the race detector is on.
 var underRace bool
