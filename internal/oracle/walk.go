@@ -8,8 +8,8 @@ const (
 	// history is how long before the first instant the walk begins, to know which readings the clock has shown. The
 	// clocks of one zone are at most 31 hours apart, so that nothing older can be shown again.
 	history = 48 * hour
-	// glance is how often a calm hour's clock is looked at. It would miss a clock that was changed and changed back
-	// within ten minutes; no zone has two changes in one day's quarter hour, which a test checks.
+	// glance is how often a calm hour's clock is looked at. It would miss a clock that is changed and changed back
+	// between two looks; that no two changes are so near each other a test checks.
 	glance = 10 * minute
 )
 
