@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The long run: every zone, ten years, twenty lines, and every change of every clock; ten minutes on one core.
+// The long run: every zone, ten years, twenty lines, and every change of every clock; five minutes on one core.
 //
 //	go test ./internal/oracle -run 'TestProduct|TestRoundChanges' -count 1 -v -timeout 1h -oracle.zones all
 var (
