@@ -1,0 +1,7 @@
+package oracle
+
+import (
+	_ "time"
+
+	_ "github.com/belfry-go/belfry/jobs"
+)

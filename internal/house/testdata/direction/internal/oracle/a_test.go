@@ -1,0 +1,3 @@
+package oracle
+
+import _ "github.com/belfry-go/belfry/jobs"
