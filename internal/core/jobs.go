@@ -14,13 +14,15 @@ type job struct {
 	jobs.Job
 	hash      string
 	partition int // of its name
+	starts    starts
+	delay     time.Duration // from a due to when it is opened, which is its start; 0 with keys
 
 	next  time.Time // when to look at it: by the store's time, or by the host's for an efficiency job; zero: never
 	index int       // in dues; -1: not there
 
 	entry    idempotency.Entry // as read last
 	deciding bool
-	youngest time.Time     // open due: a key that it holds must not make an older one be skipped
+	open     []time.Time   // dues, ascending: a key that one holds must not make an older one be skipped
 	lived    time.Duration // when a run of it last began or ended here
 	began    bool          // lived is set
 }
@@ -45,15 +47,18 @@ func (c *Core) setJobs(list []jobs.Job) {
 	before := c.jobs
 	c.jobs = make(map[string]*job, len(list))
 	for _, spec := range list {
-		j := before[spec.Name]
-		if j == nil {
+		j, known := before[spec.Name], before[spec.Name] != nil
+		if !known {
 			j = &job{index: -1}
 		}
 		j.Job, j.hash, j.partition = spec, spec.Definition(), c.partition(spec.Name)
+		moved := j.spreadStarts(c.cfg)
 		c.jobs[spec.Name] = j
-		if j.efficient() && j.index < 0 {
-			next, _ := j.Schedule.Next(c.now.Wall)
-			c.wallDues.set(j, next)
+		if j.efficient() && (moved || j.index < 0) {
+			c.wallDues.set(j, j.look(c.now.Wall))
+		}
+		if j.efficient() && !known {
+			c.resumeLocal(j)
 		}
 	}
 	for name, j := range before {
@@ -98,9 +103,9 @@ func (c *Core) sortedJobs() []*job {
 // ours is not looked at by its due: the sweep tells when that changes.
 func (c *Core) see(j *job, e idempotency.Entry) {
 	j.entry = e
-	next := e.Next
-	if e.Hash != j.hash {
-		next = time.Time{}
+	var next time.Time
+	if e.Hash == j.hash && !e.Next.IsZero() {
+		next = e.Next.Add(j.delay)
 	}
 	c.storeDues.set(j, next)
 }
