@@ -79,9 +79,14 @@ func (j *job) spreadStarts(c Config) bool {
 	before := j.starts
 	j.starts, j.delay = newStarts(j.Spread, c.Sweep, c.Partitions), 0
 	if !j.keyed() {
-		j.delay = j.starts.delay(j.partition)
+		j.delay = storeWait(j.starts.delay(j.partition))
 	}
 	return j.starts != before
+}
+
+// storeWait rounds a delay up to what the store's time, which has whole microseconds, can come to.
+func storeWait(d time.Duration) time.Duration {
+	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
 }
 
 // startOf is when a key's run of a due starts.
@@ -128,7 +133,7 @@ func (c *Core) awaitStart(j *job, o idempotency.OpenDue) {
 	if n == c.cfg.Partitions {
 		return
 	}
-	at := o.Due.Add(j.starts.next(n) + time.Microsecond - 1).Truncate(time.Microsecond) // as the store's time is
+	at := o.Due.Add(storeWait(j.starts.next(n)))
 	c.waking[k] = c.after(at.Sub(c.storeNow()), func() {
 		delete(c.waking, k)
 		if c.session == s && c.ready() && c.jobs[j.Name] == j && c.ranks != nil {
