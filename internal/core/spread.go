@@ -60,8 +60,9 @@ func (s starts) ready(since time.Duration) int {
 // next is how long after the due more than n partitions are ready; n is what ready says, and not all.
 func (s starts) next(n int) time.Duration { return s.delay(min(n+s.stride, s.partitions) - 1) }
 
-// coarse is how late a partition may be begun because the others of its stride have not started.
-func (s starts) coarse() time.Duration { return s.delay(s.stride - 1) }
+// coarse is how late a partition may be begun, at most, because the others of its stride have not started; the nanosecond
+// is for what delay rounds down.
+func (s starts) coarse() time.Duration { return s.delay(s.stride-1) + 1 }
 
 // below has the bits of byte i that stand for the first n partitions.
 func below(n, i int) byte {
