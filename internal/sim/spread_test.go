@@ -269,3 +269,19 @@ func TestSpreadAndNewSchedule(t *testing.T) {
 		t.Errorf("the due of the old schedule ran at %v, want soon after the edit, %v", at, due+10*time.Second)
 	}
 }
+
+// Owners whose workers are all taken while their keys go on starting keep them: they get on, and nobody hedges.
+func TestSpreadBusyOwner(t *testing.T) {
+	t.Parallel()
+	const spread, due = 20 * time.Second, 30 * time.Second
+	timing := sim.Normal()
+	timing.Concurrency = 4
+	s := newSpread(t, sim.Config{Timing: timing})
+	s.takes = func(jobs.Occurrence) time.Duration { return 2500 * ms }
+	s.add("keyed", 200, sim.Plan{At: []time.Duration{due}, Spread: spread})
+	s.settle(2*time.Minute, due)
+	s.ran("keyed", 200, due, spread, 0, time.Minute)
+	if s.Stats.Hedged > 0 {
+		t.Errorf("%d claims are hedged", s.Stats.Hedged)
+	}
+}
