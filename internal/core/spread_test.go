@@ -172,6 +172,18 @@ func TestLocalSpread(t *testing.T) {
 	}
 }
 
+// What waits for the others of its stride is not too late for that.
+func TestLongLocalSpread(t *testing.T) {
+	t.Parallel()
+	const spread = 40 * time.Minute // 2.3 s a stride
+	c := timing()
+	c.Partitions, c.MissedAfter = 4096, time.Second
+	w := spreadTower(t, c, "a")
+	w.begin(local(jobs.Every(time.Hour), spread))
+	w.until(time.Hour + spread)
+	w.ran(time.Hour, spread, 2500*time.Millisecond)
+}
+
 // A process that stood still leaves out what it is late for by more than MissedAfter, and runs the rest at once.
 func TestLocalSpreadAfterPause(t *testing.T) {
 	t.Parallel()

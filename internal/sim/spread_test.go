@@ -204,16 +204,17 @@ func TestSpreadSkipsAtStart(t *testing.T) {
 	}
 }
 
-// A due whose fleet was down while it was to start runs after that: what had not started in its time, what had at once.
+// Dues whose fleet was down while they were to start run after that: what had not started in its time, what had at once.
+// None of them is late while some of it has not started.
 func TestSpreadAfterOutage(t *testing.T) {
 	t.Parallel()
 	const spread, due = 100 * time.Second, time.Minute
 	s := newSpread(t, sim.Config{})
-	s.add("keyed", 100, sim.Plan{At: []time.Duration{due}, Spread: spread})
+	s.add("keyed", 100, sim.Plan{At: []time.Duration{due, due + 5*time.Second}, Spread: spread})
 	s.add("plain", 0, sim.Plan{At: []time.Duration{due}, Spread: spread})
 	s.down(due-2*time.Second, due+70*time.Second) // longer than MissedAfter
-	s.settle(due+spread+30*time.Second, due)
-	s.tally("keyed", done(100))
+	s.settle(due+spread+30*time.Second, due+5*time.Second)
+	s.tally("keyed", done(200))
 	s.tally("plain", done(1))
 	for i := range 100 {
 		key := fmt.Sprintf("k%03d", i)
@@ -284,4 +285,23 @@ func TestSpreadBusyOwner(t *testing.T) {
 	if s.Stats.Hedged > 0 {
 		t.Errorf("%d claims are hedged", s.Stats.Hedged)
 	}
+}
+
+// A source that fails now and then, over a whole Spread, is asked again soon each time: what failed long ago counts no more.
+func TestSpreadSourceFailsNowAndThen(t *testing.T) {
+	t.Parallel()
+	const spread, due = 100 * time.Second, 10 * time.Second
+	s := newSpread(t, sim.Config{})
+	pulls := 0
+	source := sim.NewSource(100)
+	source.Flow = func(*sim.Replica, time.Duration, int) (sim.Flow, bool) {
+		if pulls++; pulls%6 == 0 {
+			return sim.Flow{Takes: ms, Err: errTest}, true
+		}
+		return sim.Flow{Takes: ms}, true
+	}
+	s.Add(sim.Job{Name: "keyed", Plans: []sim.Plan{{At: []time.Duration{due}, Spread: spread}}, Source: source})
+	s.settle(due+spread+10*time.Second, due)
+	s.tally("keyed", done(100))
+	s.late("keyed", 6*time.Second)
 }
