@@ -42,7 +42,8 @@ func (c *Core) decide(j *job) {
 		now: now, missedAfter: missedAfter, horizon: c.cfg.Horizon,
 		def: j.definition(), schedule: j.Schedule, keyed: j.keyed(),
 	}.plan(j.entry)
-	if j.entry.Hash == j.hash && (j.entry.Next.IsZero() || j.entry.Next.After(d.Opened)) {
+	d.Next = j.offerAt(d.Opened)
+	if j.entry.Hash == j.hash && j.notYet(d.Opened) {
 		c.see(j, j.entry) // woken too early
 		return
 	}

@@ -104,8 +104,8 @@ func (c *Core) sortedJobs() []*job {
 func (c *Core) see(j *job, e idempotency.Entry) {
 	j.entry = e
 	var next time.Time
-	if e.Hash == j.hash && !e.Next.IsZero() {
-		next = e.Next.Add(j.delay)
+	if e.Hash == j.hash {
+		next = j.firstStart(e.Opened)
 	}
 	c.storeDues.set(j, next)
 }

@@ -95,13 +95,37 @@ func (c *Core) startOf(j *job, key string, due time.Time) time.Time {
 	return due.Add(j.starts.delay(c.partition(key)))
 }
 
-// look is when to look at a job next: at the first start that is still to come.
-func (j *job) look(now time.Time) time.Time {
-	due, ok := j.Schedule.Next(now.Add(-j.delay))
+// firstStart is when the first due after an instant is opened; zero: never.
+func (j *job) firstStart(after time.Time) time.Time {
+	due, ok := j.Schedule.Next(after)
 	if !ok {
 		return time.Time{}
 	}
 	return due.Add(j.delay)
+}
+
+// look is when to look at a job next: at the first start that is still to come.
+func (j *job) look(now time.Time) time.Time { return j.firstStart(now.Add(-j.delay)) }
+
+// offerAt is what the store is told of when to offer an entry: a whole second, so that sweeps bring no entry all the while
+// from its due to its start.
+func (j *job) offerAt(opened time.Time) time.Time {
+	at := j.firstStart(opened)
+	if s := at.Truncate(time.Second); s.Before(at) {
+		return s.Add(time.Second)
+	}
+	return at
+}
+
+// notYet says whether an entry of our definition has nothing to be decided up to an instant. When its Next came
+// before our own schedule says so, the entry is decided and put right, unless it was another Spread that said when to look.
+func (j *job) notYet(upTo time.Time) bool {
+	e := j.entry
+	start := j.firstStart(e.Opened)
+	if !start.IsZero() && !start.After(upTo.Add(j.delay)) {
+		return false
+	}
+	return j.delay > 0 || e.Next.IsZero() || e.Next.After(upTo)
 }
 
 // reach is up to when the dues of a job are decided now, and how much older they may be and still always run. A job
@@ -119,10 +143,11 @@ func (c *Core) reach(j *job) (now time.Time, missedAfter time.Duration) {
 	return now.Add(-j.delay), missedAfter
 }
 
-// unstarted says whether an entry that a sweep brought is left alone: the store knows the due, and not when it starts.
+// unstarted says whether an entry that a sweep brought is left alone: a version of the job with a shorter Spread, or none,
+// has told the store when to offer it.
 func (c *Core) unstarted(now time.Time, j *job, e idempotency.Entry) bool {
-	wait := j.delay + time.Duration(max(c.rank(j.partition), 0))*c.cfg.Grace
-	return j.delay > 0 && e.Hash == j.hash && now.Before(e.Next.Add(wait))
+	wait := time.Duration(max(c.rank(j.partition), 0)) * c.cfg.Grace
+	return j.delay > 0 && e.Hash == j.hash && now.Before(j.firstStart(e.Opened).Add(wait))
 }
 
 // awaitStart begins the next pass over an open due when more of it has started. A sweep would begin it too, but later.

@@ -131,7 +131,7 @@ func TestSpreadIsNotHedgedEarly(t *testing.T) {
 	lacks := s.Owner("plain")
 	s.At(due-10*time.Second, func() { lacks.Lacks = []string{"keyed", "plain"}; lacks.Change(0) })
 	s.settle(2*time.Minute, due)
-	s.ran("plain", 0, due, spread, time.Second, 2200*ms)
+	s.ran("plain", 0, due, spread, time.Second, 3200*ms)
 	s.ran("keyed", 100, due, spread, 0, 3200*ms)
 	for i := range 100 {
 		key := fmt.Sprintf("k%03d", i)
