@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/jobs"
 	"github.com/belfry-go/belfry/ring"
 )
@@ -221,6 +223,43 @@ func TestLocalSpreadWithoutKeys(t *testing.T) {
 	for due := 10 * time.Second; due+delay < 90*time.Second; due += 10 * time.Second {
 		if at := w.at[fmt.Sprint("keyed@", due)]; len(at) != 1 || at[0] != due+delay {
 			t.Errorf("due %v ran at %v, want %v", due, at, due+delay)
+		}
+	}
+}
+
+// offered counts the entries that sweeps bring.
+type offered struct {
+	idempotency.Store
+	n *int
+}
+
+func (o offered) Lagging(ctx context.Context, s idempotency.Session, q idempotency.LagQuery) (idempotency.Lag, error) {
+	l, err := o.Store.Lagging(ctx, s, q)
+	*o.n += len(l.Entries)
+	return l, err
+}
+
+// Between its due and its start no sweep brings a job without keys, and none after it.
+func TestSpreadEntriesAreNotOffered(t *testing.T) {
+	t.Parallel()
+	w := newTower(t, timing(), "a", "b")
+	n := 0
+	w.store = offered{w.store, &n}
+	w.act = list(0)
+	var many []jobs.Job
+	for i := range 20 {
+		many = append(many, jobs.Job{Name: fmt.Sprint("job-", i), Schedule: jobs.At(at(60)), Spread: 10 * time.Minute, Run: none})
+	}
+	w.begin(many...)
+	w.until(12 * time.Minute)
+	if n > len(many) {
+		t.Errorf("sweeps brought %d entries, want each once at most, when it starts", n)
+	}
+	for _, c := range w.cores {
+		for _, j := range c.jobs {
+			if c.rank(j.partition) == 0 && !j.entry.Opened.Equal(at(60)) {
+				t.Errorf("%s is opened up to %v at %v, want up to its due", j.Name, j.entry.Opened, at(60).Add(j.delay))
+			}
 		}
 	}
 }
