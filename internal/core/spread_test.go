@@ -198,6 +198,11 @@ func TestLocalSpreadAfterPause(t *testing.T) {
 	w.now = 11*minute + 15*time.Second // since 5 s after the due it stood still
 	w.tell(0)
 	w.until(w.now + 5*time.Second)
+	for _, a := range w.acts {
+		if r, ok := a.(Refused); ok && exact(spread, ring.Slot(r.Key)%256, 256) < 13*time.Second {
+			t.Errorf("%s was read from its source, to be left out", r.Key)
+		}
+	}
 	for k := range 60 {
 		key := fmt.Sprintf("k%02d", k)
 		delay := exact(spread, ring.Slot(key)%256, 256)
@@ -262,4 +267,23 @@ func TestSpreadEntriesAreNotOffered(t *testing.T) {
 			}
 		}
 	}
+}
+
+// While starts are spread, the passes are begun by timers: the store is swept no more often than ever.
+func TestSpreadSweepsNoMore(t *testing.T) {
+	t.Parallel()
+	c := timing()
+	c.Partitions = 256
+	w := spreadTower(t, c, "a")
+	j := local(jobs.Every(time.Hour), 100*time.Second)
+	j.Guarantee = jobs.Correctness
+	w.begin(j)
+	w.until(time.Hour)
+	w.calls["Lagging"] = 0
+	w.until(time.Hour + 99*time.Second)
+	if n := w.calls["Lagging"]; n > 105 {
+		t.Errorf("%d sweeps in 99 s, want one a second", n)
+	}
+	w.until(time.Hour + 102*time.Second)
+	w.ran(time.Hour, 100*time.Second, time.Second)
 }

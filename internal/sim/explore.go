@@ -110,7 +110,7 @@ func newPlan(seed uint64, o Options) *plan {
 	}
 	spread := func(plans []Plan) []Plan {
 		for i := range plans {
-			if r.rand.IntN(2) == 0 {
+			if r.rand.IntN(3) == 0 {
 				plans[i].Spread = time.Duration(1 + r.rand.Int64N(int64(maxSpread)))
 			}
 		}
