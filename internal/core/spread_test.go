@@ -3,7 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
-	"math/big"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -15,11 +15,11 @@ import (
 	"github.com/belfry-go/belfry/ring"
 )
 
-// exact is Spread x p / P by numbers without bounds.
+// exact is Spread x p / P in 128 bits.
 func exact(spread time.Duration, p, partitions int) time.Duration {
-	n := big.NewInt(int64(spread))
-	n.Mul(n, big.NewInt(int64(p)))
-	return time.Duration(n.Quo(n, big.NewInt(int64(partitions))).Int64())
+	hi, lo := bits.Mul64(uint64(spread), uint64(p))
+	q, _ := bits.Div64(hi, lo, uint64(partitions))
+	return time.Duration(q)
 }
 
 // Each partition starts once, at its exact time within [due, due+Spread), in order, and is begun soon after.
