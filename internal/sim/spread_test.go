@@ -305,3 +305,29 @@ func TestSpreadSourceFailsNowAndThen(t *testing.T) {
 	s.tally("keyed", done(100))
 	s.late("keyed", 6*time.Second)
 }
+
+// A deploy brings a Spread to a job whose entry is offered at its due still: a successor waits its grace from the start
+// all the same.
+func TestSpreadDeployedIsNotHedgedEarly(t *testing.T) {
+	t.Parallel()
+	const spread, due = 50 * time.Second, time.Minute
+	s := newSpread(t, sim.Config{})
+	var names []string
+	for i := range 6 {
+		names = append(names, fmt.Sprint("job-", i))
+		s.add(names[i], 0, sim.Plan{At: []time.Duration{due}}, sim.Plan{At: []time.Duration{due}, Spread: spread})
+	}
+	s.At(due-20*time.Second, func() {
+		for i := range 3 {
+			s.Replica(i).Change(1)
+		}
+	})
+	s.At(due-10*time.Second, func() { s.Replica(0).Lacks = names; s.Replica(0).Change(1) })
+	s.settle(due+spread+20*time.Second, due)
+	for _, name := range names {
+		if s.Owner(name) == s.Replica(0) {
+			s.ran(name, 0, due, spread, time.Second, 3200*ms)
+		}
+	}
+	s.demand(1, "hedged", "job-")
+}
