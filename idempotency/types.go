@@ -48,7 +48,7 @@ type Definition struct {
 }
 
 // Declaration is a definition with what a new entry starts from: every due up to Opened counts as decided, and Next is
-// the first one after it (zero: never). Opened is not above the store's now + tolerance, else it is lowered to the
+// when to look at it: at the first one after that, or at a later second in which that one starts (zero: never). Opened is not above the store's now + tolerance, else it is lowered to the
 // store's now.
 type Declaration struct {
 	Definition
@@ -60,7 +60,7 @@ type Entry struct {
 	Definition         // as of the last decision
 	Key         string // empty, but for schedules per key
 	Opened      time.Time
-	Next        time.Time // zero: never
+	Next        time.Time // when to look at it; zero: never
 	PausedFrom  time.Time // the last pause; zero: none
 	PausedUntil time.Time // zero: not resumed yet
 	InForce     string    // hash of the definition in force by what live sessions announce

@@ -56,8 +56,11 @@ type Job struct {
 	Missed Missed
 	// Spread delays the starts of a due by up to this much, a partition at a time:
 	// a key starts at due + Spread x partition / partitions, so it keeps its minute
-	// every night. The due, and with it the run's identity, stays; lateness counts
-	// from the start. 0: no delay. At most MaxSpread.
+	// every night; without Keys the job's name is the key. Starts that lie closer
+	// together than a sweep, or a thousandth of Spread, wait for the last of them. The
+	// due, and with it the run's identity, stays; lateness counts from the start. What
+	// has not started when the schedule is edited starts then, where the job has no
+	// keys. 0: no delay. At most MaxSpread.
 	Spread time.Duration
 	// Retry says how often and how soon a failed attempt is repeated.
 	Retry Retry

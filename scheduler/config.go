@@ -101,7 +101,8 @@ type Config struct {
 	Drain time.Duration
 
 	// MissedAfter is how late a due may be opened and still always run. Of
-	// older ones only the latest runs, the others are recorded as missed. Default 1 min.
+	// older ones only the latest runs, the others are recorded as missed. With Job.Spread
+	// it counts from the start, and of a job with keys from its last start. Default 1 min.
 	MissedAfter time.Duration
 
 	// Horizon is how old a due may be and still be claimed for the first time. Default 24 h.

@@ -86,6 +86,10 @@ func TestAddRefused(t *testing.T) {
 		"unknown spec": {alone, jobs.Job{Name: "x", Schedule: jobs.Cron("every night"), Run: quick}, "every night"},
 		"never":        {alone, jobs.Job{Name: "x", Schedule: jobs.Cron("0 0 30 2 *"), Run: quick}, "0 0 30 2 *"},
 		"zone":         {alone, jobs.Job{Name: "x", Schedule: jobs.Cron("0 0 * * *").In("Mars/Olympus"), Run: quick}, "Mars/Olympus"},
+		"late spread": {alone, jobs.Job{Name: "x", Schedule: good.Schedule, Run: quick, Spread: 24 * time.Hour},
+			"shorten Spread to 23h58m50s, or set Config.Horizon to 24h1m10s or more and Config.Retention above it"},
+		"dense spread": {alone, jobs.Job{Name: "x", Schedule: jobs.Every(time.Second), Keys: keys(1), Run: quick, Spread: 2 * time.Minute}, "shorten Spread"},
+		"wide spread":  {alone, jobs.Job{Name: "x", Schedule: good.Schedule, Run: quick, Spread: 25 * time.Hour}, "is not from 0 to 24h0m0s"},
 		"no store":     {members, good, "Correctness needs a store that all replicas share; set Config.Store, or Guarantee: jobs.Efficiency"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ type Finished struct {
 	jobs.Occurrence
 	Outcome idempotency.Outcome // Wait: another attempt follows, here or elsewhere
 	Reason  string              // exhausted, permanent, panic, timeout, abandoned; retry or released where it waits; empty where done
-	Late    time.Duration       // from the due to the handler's start
+	Late    time.Duration       // from when it should have started, which is the due and what Job.Spread delays it by, to the handler's start
 	Took    time.Duration       // the handler's time
 	Err     error               // the handler's; it may come after the run was completed (InTx), and then the outcome is done
 }

@@ -116,7 +116,7 @@ func (s *Scheduler) checkLocked(j jobs.Job, added map[string]jobs.Job) error {
 	if j.Guarantee == jobs.Correctness && s.cfg.Store == nil {
 		return fmt.Errorf("scheduler: job %q: Correctness needs a store that all replicas share; set Config.Store, or Guarantee: jobs.Efficiency", j.Name)
 	}
-	return nil
+	return s.cfg.checkSpread(j)
 }
 
 // Remove makes this replica forget a job; what runs of it here runs on. Other replicas

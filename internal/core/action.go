@@ -44,7 +44,7 @@ type Start struct {
 	Handle     int64
 	Job        *jobs.Job
 	Occurrence jobs.Occurrence
-	Late       time.Duration // since the due
+	Late       time.Duration // since the start: the due, and what Spread delays it by
 }
 
 // Cancel ends a handler's context. The handler's Ended follows when it returns.

@@ -57,6 +57,12 @@ func (c *Core) forgetClosed(open []idempotency.OpenDue, sent time.Duration) {
 			delete(c.finished, k)
 		}
 	}
+	for k, t := range c.waking {
+		if !still[k] {
+			c.stopTimer(t)
+			delete(c.waking, k)
+		}
+	}
 	for k, b := range c.setbacks {
 		if !still[k] && b.until < sent {
 			delete(c.setbacks, k)

@@ -77,6 +77,7 @@ type Core struct {
 	setbacks map[dueKey]setback
 	closing  map[dueKey]bool
 	finished map[dueKey]finished // of this session, through open dues
+	waking   map[dueKey]*timer   // when more of an open due starts
 	local    []localRun          // efficiency runs that wait for a worker
 
 	draining bool
@@ -89,7 +90,7 @@ type Core struct {
 func New(c Config) *Core {
 	core := &Core{
 		cfg: c, jobs: map[string]*job{},
-		setbacks: map[dueKey]setback{}, closing: map[dueKey]bool{}, finished: map[dueKey]finished{},
+		setbacks: map[dueKey]setback{}, closing: map[dueKey]bool{}, finished: map[dueKey]finished{}, waking: map[dueKey]*timer{},
 	}
 	core.workers = workers{
 		held: map[int64]*held{}, byFence: map[int64]*held{},

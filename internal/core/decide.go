@@ -19,8 +19,7 @@ func (c *Core) fireDues() {
 		due = c.storeDues.take(now)
 	}
 	for _, j := range due {
-		next, _ := j.Schedule.Next(now)
-		c.storeDues.set(j, next)
+		c.storeDues.set(j, j.look(now))
 		switch {
 		case c.rank(j.partition) == 0:
 			c.decide(j)
@@ -38,11 +37,13 @@ func (c *Core) decide(j *job) {
 	if j.deciding || c.session == nil || c.draining {
 		return
 	}
+	now, missedAfter := c.reach(j)
 	d := planner{
-		now: c.storeNow(), missedAfter: c.cfg.MissedAfter, horizon: c.cfg.Horizon,
+		now: now, missedAfter: missedAfter, horizon: c.cfg.Horizon,
 		def: j.definition(), schedule: j.Schedule, keyed: j.keyed(),
 	}.plan(j.entry)
-	if j.entry.Hash == j.hash && (j.entry.Next.IsZero() || j.entry.Next.After(d.Opened)) {
+	d.Next = j.offerAt(d.Opened)
+	if j.entry.Hash == j.hash && j.notYet(d.Opened) {
 		c.see(j, j.entry) // woken too early
 		return
 	}
@@ -72,8 +73,7 @@ func (c *Core) decided(j *job, d idempotency.Decision, a idempotency.Decided, he
 		// decided again from what is true now. But the store had another reason
 		// where the entry is as we saw it; then the next sweep tries again.
 		if sameEntry(a.Entry, d.Seen) && j.index > 0 {
-			next, _ := j.Schedule.Next(c.storeNow())
-			c.storeDues.set(j, next)
+			c.storeDues.set(j, j.look(c.storeNow()))
 		}
 		return
 	}

@@ -15,6 +15,8 @@ type job struct {
 	jobs.Job
 	hash      string
 	partition int // of its name
+	starts    starts
+	delay     time.Duration // from a due to when it is opened, which is its start; 0 with keys
 
 	next  time.Time    // when to look at it: by the store's time, or by the host's for an efficiency job; zero: never
 	index timetable.ID // in dues; 0: not there
@@ -24,7 +26,7 @@ type job struct {
 
 	entry    idempotency.Entry // as read last
 	deciding bool
-	youngest time.Time     // open due: a key that it holds must not make an older one be skipped
+	open     []time.Time   // dues, ascending: a key that one holds must not make an older one be skipped
 	lived    time.Duration // when a run of it last began or ended here
 	began    bool          // lived is set
 }
@@ -50,13 +52,23 @@ func (c *Core) setJobs(list []jobs.Job) {
 	c.jobs = make(map[string]*job, len(list))
 	for _, spec := range list {
 		j := before[spec.Name]
-		if j == nil {
+		if j != nil && j.Guarantee != spec.Guarantee { // another kind of job altogether
+			c.queue(j).set(j, time.Time{})
+			j = nil
+		}
+		known := j != nil
+		if !known {
 			j = &job{since: c.now.Mono}
 		}
+		edited := j.hash != spec.Definition()
 		j.Job, j.hash, j.partition = spec, spec.Definition(), c.partition(spec.Name)
+		moved := j.spreadStarts(c.cfg)
 		c.jobs[spec.Name] = j
-		if j.efficient() && j.index == 0 {
+		if j.efficient() && (moved || edited || j.index == 0) {
 			c.wallDues.set(j, c.nextLocal(j, c.now.Wall))
+		}
+		if j.efficient() && !known {
+			c.resumeLocal(j)
 		}
 	}
 	for name, j := range before {
@@ -101,9 +113,9 @@ func (c *Core) sortedJobs() []*job {
 // ours is not looked at by its due: the sweep tells when that changes.
 func (c *Core) see(j *job, e idempotency.Entry) {
 	j.entry = e
-	next := e.Next
-	if e.Hash != j.hash {
-		next = time.Time{}
+	var next time.Time
+	if e.Hash == j.hash {
+		next = j.firstStart(e.Opened)
 	}
 	c.storeDues.set(j, next)
 }

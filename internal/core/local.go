@@ -2,7 +2,6 @@ package core
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -26,13 +25,20 @@ func (c *Core) fireLocalDues() {
 		return
 	}
 	for _, j := range c.wallDues.take(c.now.Wall) {
-		due, late := j.next, c.now.Wall.Add(-c.cfg.MissedAfter)
-		if due.Before(late) {
-			due = c.nextLocal(j, late)
+		start, late := j.next, c.now.Wall.Add(-c.cfg.MissedAfter)
+		if j.keyed() {
+			late = late.Add(-j.Spread) // some of its keys start that much after the due
+		}
+		if start.Before(late) {
+			start = c.nextLocal(j, late)
 		}
 		c.wallDues.set(j, c.nextLocal(j, c.now.Wall))
-		if !due.IsZero() && !due.After(c.now.Wall) {
-			c.openLocal(j, due)
+		switch {
+		case start.IsZero() || start.After(c.now.Wall):
+		case j.keyed() && j.Spread > 0:
+			c.spreadLocal(j, start, 0)
+		default:
+			c.openLocal(j, start.Add(-j.delay))
 		}
 	}
 }
@@ -50,20 +56,7 @@ func (c *Core) openLocal(j *job, due time.Time) {
 		}
 		return
 	}
-	for _, p := range c.passes {
-		if p.job == j && (p.stream != 0 || len(p.buf) > 0) {
-			c.emit(Problem{Job: j.Name, Due: due, Err: errStillStreaming})
-			return
-		}
-	}
-	for _, p := range slices.Clone(c.passes) {
-		if p.job == j { // its source fails; this due is another try
-			c.dropPass(p)
-		}
-	}
-	p := &pass{job: j, due: due, mask: slices.Clone(c.ranks[0]), seen: map[string]bool{}}
-	c.addPass(p)
-	c.openStream(p)
+	c.streamLocal(j, due, 0, c.cfg.Partitions)
 }
 
 // queueLocal lets a run wait for a worker, unless one of its key waits or runs here.
@@ -88,7 +81,7 @@ func (c *Core) fillLocal() {
 	for len(c.local) > 0 && c.workers.freeLocal(c) > 0 {
 		r := c.local[0]
 		c.local = c.local[1:]
-		if c.jobs[r.job.Name] != r.job || c.now.Wall.Sub(r.due) > c.cfg.MissedAfter && r.attempt == 0 {
+		if c.jobs[r.job.Name] != r.job || c.lateLocal(r) > c.cfg.MissedAfter+r.job.starts.coarse() && r.attempt == 0 {
 			delete(c.workers.localKeys, r.localKey())
 			c.refuseLocal(r, "expired")
 			continue
@@ -99,9 +92,14 @@ func (c *Core) fillLocal() {
 
 func (c *Core) startLocal(r localRun) {
 	id := idempotency.ID{Job: r.job.Name, Key: r.key, Due: r.due}
-	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: max(c.now.Wall.Sub(r.due), 0)}
+	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: max(c.lateLocal(r), 0)}
 	c.hold(h)
 	c.start(h)
+}
+
+// lateLocal is how long ago a run should have started.
+func (c *Core) lateLocal(r localRun) time.Duration {
+	return c.now.Wall.Sub(c.startOf(r.job, r.key, r.due))
 }
 
 // wroteLocal takes the end of an efficiency run's attempt: there is nobody to ask.

@@ -13,13 +13,11 @@ const maxPasses = 4
 
 // actOpen begins a pass over what lags in an open due, or closes it.
 func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
-	j, k := c.jobs[o.Job], keyOf(o.Job, o.Due)
+	j := c.jobs[o.Job]
 	if j == nil || c.ranks == nil {
 		return
 	}
-	if o.Due.After(j.youngest) {
-		j.youngest = o.Due
-	}
+	j.sawOpen(o.Due, now)
 	if full(o.Finished) || o.Due.Before(now.Add(-c.cfg.Horizon)) {
 		c.closeDue(now, j, o)
 		return
@@ -29,10 +27,20 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	}
 	if j.entry.Hash != j.hash { // ours came in force since we read the entry, else the store would not name this due
 		j.entry.Definition = j.definition()
-		next, _ := j.Schedule.Next(c.storeNow())
-		c.storeDues.set(j, next)
+		c.storeDues.set(j, j.look(c.storeNow()))
 	}
-	if c.passesOf(k) >= maxPasses || c.now.Mono < c.setbacks[k].until {
+	c.beginPass(now, j, o, c.ranks)
+	c.awaitStart(j, o)
+}
+
+// beginPass begins a pass over what lags in an open due, as far as these of our ranks may take it.
+func (c *Core) beginPass(now time.Time, j *job, o idempotency.OpenDue, ranks [][]byte) {
+	k := keyOf(o.Job, o.Due)
+	if c.now.Mono < c.setbacks[k].until {
+		return
+	}
+	if c.passesOf(k) >= maxPasses {
+		c.keepStarted(now, j, o)
 		return
 	}
 	// Without a free worker a pass begins only where we are busy with the job
@@ -40,7 +48,7 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	if c.workers.free(c) == 0 && !c.gettingOn(j) {
 		return
 	}
-	mask, hedge := c.lagging(now, o)
+	mask, hedge := c.lagging(now, j, o, ranks)
 	if mask == nil {
 		return
 	}
@@ -52,9 +60,9 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	})
 }
 
-// lagging is the set of unfinished partitions that we may take: as owner at
-// once, as successor of rank r after r x Grace in which no live session moved them.
-func (c *Core) lagging(now time.Time, o idempotency.OpenDue) (mask, hedge []byte) {
+// lagging is the set of unfinished partitions that we may take: as owner once they have started,
+// as successor of rank r after r x Grace since then in which no live session moved them.
+func (c *Core) lagging(now time.Time, j *job, o idempotency.OpenDue, ranks [][]byte) (mask, hedge []byte) {
 	mask, hedge = make([]byte, c.cfg.Partitions/8), make([]byte, c.cfg.Partitions/8)
 	k := keyOf(o.Job, o.Due)
 	settled := union(c.finished[k].bits, o.Finished) // or about to be, by a pass of ours
@@ -63,11 +71,13 @@ func (c *Core) lagging(now time.Time, o idempotency.OpenDue) (mask, hedge []byte
 			settled = union(p.mask, settled)
 		}
 	}
-	for r, bits := range c.ranks {
+	for r, bits := range ranks {
+		since := now.Add(-time.Duration(r) * c.cfg.Grace)
+		n := j.starts.ready(since.Sub(o.Due))
 		for i := range mask {
-			b := bits[i] &^ settled[i]
+			b := bits[i] &^ settled[i] & below(n, i)
 			if r > 0 && b != 0 {
-				b &^= moving(o, i, now.Add(-time.Duration(r)*c.cfg.Grace))
+				b &^= moving(o, i, since)
 				hedge[i] |= b
 			}
 			mask[i] |= b
@@ -77,6 +87,22 @@ func (c *Core) lagging(now time.Time, o idempotency.OpenDue) (mask, hedge []byte
 		return nil, nil
 	}
 	return mask, hedge
+}
+
+// keepStarted tells the others that what has started since our last pass began is not forgotten: enough passes wait for
+// workers that get on.
+func (c *Core) keepStarted(now time.Time, j *job, o idempotency.OpenDue) {
+	if j.Spread == 0 || !c.gettingOn(j) {
+		return
+	}
+	mask, _ := c.lagging(now, j, o, c.ranks[:min(1, len(c.ranks))])
+	i := slices.IndexFunc(c.passes, func(p *pass) bool { return p.saved && !p.ending && p.job == j && p.due.Equal(o.Due) })
+	if i < 0 || mask == nil || slices.Equal(mask, c.passes[i].kept) {
+		return
+	}
+	p := c.passes[i]
+	p.kept = mask
+	c.savePass(p, idempotency.Pass{Mine: p.mine()}, func() {})
 }
 
 // moving has the bits of byte i that a live session moved after since.
@@ -135,4 +161,11 @@ func (c *Core) setBack(k dueKey) time.Duration {
 	wait := min(patience<<min(b.times, 10), maxPatience)
 	c.setbacks[k] = setback{times: b.times + 1, until: c.now.Mono + wait}
 	return wait
+}
+
+// recovered makes the next failure of a due's source the first again, since others of its passes came to an end.
+func (c *Core) recovered(k dueKey) {
+	if b, had := c.setbacks[k]; had {
+		c.setbacks[k] = setback{times: 1, until: b.until}
+	}
 }

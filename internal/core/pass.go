@@ -19,6 +19,7 @@ type pass struct {
 	catchUp bool   // a busy key waits, and is not skipped
 	mask    []byte // the partitions
 	hedge   []byte // of these, those in which we are not the owner
+	kept    []byte // partitions that a later pass of ours will take; nil: none
 
 	saved   bool  // the pass row exists: only then may a claim be made
 	stream  int64 // 0: none is open
@@ -39,6 +40,14 @@ type pass struct {
 }
 
 func (p *pass) key() dueKey { return keyOf(p.job.Name, p.due) }
+
+// mine is the partitions that the pass speaks for to others.
+func (p *pass) mine() []byte {
+	if p.kept == nil {
+		return p.mask
+	}
+	return union(p.kept, p.mask)
+}
 
 // openStream begins the stream, or begins it anew after the last settled key.
 func (c *Core) openStream(p *pass) {
@@ -172,7 +181,7 @@ func (c *Core) claimKey(p *pass, key string) {
 	j := p.job
 	id := idempotency.ID{Job: j.Name, Key: key, Due: p.due}
 	onBusy := idempotency.Finish{Outcome: idempotency.Skipped, Reason: reasonOverlap}
-	if p.catchUp || p.due.Before(j.youngest) {
+	if p.catchUp || j.overtaken(p.due, c.partition(key), c.storeNow().Add(c.cfg.callTimeout())) {
 		onBusy = idempotency.Finish{Outcome: idempotency.Wait, Reason: reasonOverlap, Wake: c.storeNow()}
 	}
 	p.out++
@@ -236,7 +245,10 @@ func (c *Core) finishPass(p *pass) {
 			done.bits, done.saved = union(done.bits, p.mask), c.now.Mono
 			c.finished[p.key()] = done
 			c.dropPass(p)
-			c.sweepSoon(0) // it may be the last one
+			c.recovered(p.key())
+			if p.job.starts.ready(c.storeNow().Sub(p.due)) == c.cfg.Partitions {
+				c.sweepSoon(0) // it may be the last one
+			}
 		})
 	}
 }
@@ -282,7 +294,7 @@ func (c *Core) touchPasses(s *session) bool {
 		busy := len(p.buf)+p.out > 0 && c.gettingOn(p.job)
 		slow := p.asking && c.now.Mono-p.asked <= c.cfg.Lease
 		if p.saved && !p.ending && (busy || slow) && c.now.Mono-p.moved >= c.cfg.Grace/2 {
-			c.savePass(p, idempotency.Pass{Mine: p.mask}, func() {})
+			c.savePass(p, idempotency.Pass{Mine: p.mine()}, func() {})
 		}
 	}
 	return true

@@ -202,9 +202,8 @@ func (c *Core) declare() {
 		if j.efficient() {
 			continue
 		}
-		next, _ := j.Schedule.Next(now)
 		mine = append(mine, j)
-		d = append(d, idempotency.Declaration{Definition: j.definition(), Opened: now, Next: next})
+		d = append(d, idempotency.Declaration{Definition: j.definition(), Opened: now, Next: j.offerAt(now)})
 	}
 	call := newCall("Declare",
 		func(ctx context.Context, st idempotency.Store) ([]idempotency.Entry, error) {

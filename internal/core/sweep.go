@@ -90,7 +90,12 @@ func (c *Core) act(l idempotency.Lag) {
 	c.sweeper.backlog = l.Waiting
 	c.takeOrphans(l.Orphaned)
 	for _, e := range l.Entries {
-		if j := c.jobs[e.Job]; j != nil && !j.deciding {
+		j := c.jobs[e.Job]
+		switch {
+		case j == nil || j.deciding:
+		case c.unstarted(l.Now, j, e):
+			c.see(j, e)
+		default:
 			j.entry = e
 			c.decide(j)
 		}

@@ -88,17 +88,17 @@ func (w *wall) covered(due time.Time, since time.Duration) (until time.Time) {
 	return until
 }
 
-// nextLocal is the first due of an efficiency job after an instant that has not had its time here; zero: never. A
-// replica that was not the owner then leaves it out as well: the owner of then ran it.
+// nextLocal is when to look at an efficiency job next: at its first start after an instant that has not had its time
+// here; zero: never. A replica that was not the owner then leaves it out as well: the owner of then ran it.
 func (c *Core) nextLocal(j *job, after time.Time) time.Time {
 	for range maxStretches + 1 {
-		due, ok := j.Schedule.Next(after)
-		if !ok {
-			return time.Time{}
+		start := j.look(after)
+		if start.IsZero() {
+			return start
 		}
-		until := c.wall.covered(due, j.since)
+		until := c.wall.covered(start, j.since)
 		if until.IsZero() {
-			return due
+			return start
 		}
 		after = until
 	}

@@ -105,7 +105,7 @@ func (c *Core) begin(j *job, r idempotency.Run, hedged bool) {
 	h := &held{
 		job: j, occ: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), session: c.session,
 		suspect: r.Crashes >= suspectCrashes, hedged: hedged,
-		late: c.storeNow().Sub(r.ID.Due),
+		late: max(c.storeNow().Sub(c.startOf(j, r.ID.Key, r.ID.Due)), 0),
 	}
 	c.hold(h)
 	w.byFence[r.Fence] = h

@@ -20,6 +20,10 @@ const (
 	endAt    = 62 * time.Second
 )
 
+// maxSpread is the most that an exploration spreads starts over: more than some jobs' interval, and as much as Short's
+// horizon has room for.
+const maxSpread = 2 * time.Second
+
 // Options narrow an exploration. The zero value is all of it.
 type Options struct {
 	Only  Fault                                     // exactly these kinds; 0: chance decides
@@ -104,10 +108,18 @@ func newPlan(seed uint64, o Options) *plan {
 		a := Plan{Every: second(low, high)}
 		return []Plan{a, {Every: a.Every, Phase: second(1, int64(a.Every/time.Second))}}
 	}
+	spread := func(plans []Plan) []Plan {
+		for i := range plans {
+			if r.rand.IntN(3) == 0 {
+				plans[i].Spread = time.Duration(1 + r.rand.Int64N(int64(maxSpread)))
+			}
+		}
+		return plans
+	}
 	c.Jobs = []Job{
-		{Name: "keyed", Plans: plans(3, 8), Source: p.source, Work: p.work},
-		{Name: "plain", Plans: plans(1, 5), Work: p.work},
-		{Name: "once", Plans: []Plan{{At: []time.Duration{second(2, 6), second(7, 12), second(12, 20)}}}, Work: p.work},
+		{Name: "keyed", Plans: spread(plans(3, 8)), Source: p.source, Work: p.work},
+		{Name: "plain", Plans: spread(plans(1, 5)), Work: p.work},
+		{Name: "once", Plans: spread([]Plan{{At: []time.Duration{second(2, 6), second(7, 12), second(12, 20)}}}), Work: p.work},
 	}
 	p.w = New(c)
 	w := p.w

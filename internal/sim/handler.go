@@ -36,7 +36,8 @@ func (r *Replica) start(a core.Start) {
 	w.Stats.Started++
 	id := idOf(a.Occurrence)
 	if a.Occurrence.Attempt == 1 {
-		w.Stats.Late[id.Job] = max(w.Stats.Late[id.Job], w.StoreNow().Sub(a.Occurrence.Due))
+		start := w.Oracle.Start(id, a.Job.Spread)
+		w.Stats.Late[id.Job] = max(w.Stats.Late[id.Job], w.StoreNow().Sub(start))
 	}
 	w.note(r.Name, "handler starts", id.String(), a.Occurrence.Fence, a.Occurrence.Attempt)
 	if !w.unjudged {

@@ -26,10 +26,11 @@ type Job struct {
 	Work func(r *Replica, o jobs.Occurrence) Work
 }
 
-// Plan is a schedule: a period with its phase, or instants since the world's beginning.
+// Plan is a schedule: a period with its phase, or instants since the world's beginning; and how far starts are spread.
 type Plan struct {
 	Every, Phase time.Duration
 	At           []time.Duration
+	Spread       time.Duration
 }
 
 func (p Plan) schedule() jobs.Schedule {
@@ -58,8 +59,9 @@ func (j Job) spec(version int) jobs.Job {
 	if timeout == 0 {
 		timeout = 3 * time.Second
 	}
+	plan := j.Plans[min(version, len(j.Plans)-1)]
 	spec := jobs.Job{
-		Name: j.Name, Schedule: j.Plans[min(version, len(j.Plans)-1)].schedule(), Timeout: timeout,
+		Name: j.Name, Schedule: plan.schedule(), Spread: plan.Spread, Timeout: timeout,
 		Retry: jobs.Retry{Attempts: attempts, First: 200 * time.Millisecond, Max: time.Second},
 		Run:   func(context.Context, jobs.Occurrence) error { panic("sim: handlers are played, not run") },
 	}
@@ -72,13 +74,16 @@ func (j Job) spec(version int) jobs.Job {
 // Add makes a job one of the code's, for the processes that start from now on.
 func (w *World) Add(j Job) {
 	w.cfg.Jobs = append(w.cfg.Jobs, j)
+	least := j.Plans[0].Spread
 	for v, p := range j.Plans {
 		spec := j.spec(v)
 		if err := spec.Validate(); err != nil {
 			w.fail("job %q: %w", j.Name, err)
 		}
 		w.Oracle.Define(spec.Definition(), p.brute())
+		least = min(least, p.Spread)
 	}
+	w.Oracle.Spread(j.Name, least)
 	if j.Source != nil {
 		j.Source.begin(w, j.Name)
 	}

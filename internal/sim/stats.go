@@ -9,7 +9,7 @@ type Stats struct {
 	Refused  map[string]int           // by cause
 	Missed   map[string]int64         // dues decided as missed, by job
 	Finished map[string]int           // attempts, by reason; a done one by "done"
-	Late     map[string]time.Duration // of the first start of a run after its due: the largest, by job
+	Late     map[string]time.Duration // of the first start of a run after it should have started: the largest, by job
 }
 
 func newStats() Stats {

@@ -134,7 +134,9 @@ func (w *World) StoreNow() time.Time { return epoch.Add(w.now + w.skew) }
 
 // StepStore sets the store's clock on by d, or back.
 func (w *World) StepStore(d time.Duration) {
+	w.Oracle.At(w.StoreNow())
 	w.skew += d
+	w.Oracle.At(w.StoreNow())
 	w.note("", "store clock steps", d)
 }
 

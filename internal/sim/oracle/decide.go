@@ -124,7 +124,7 @@ func (o *Oracle) written(d Decision) {
 			o.fail("I2", "%v is decided, and has a row", r.ID)
 			continue
 		}
-		n := &row{Row: r, session: d.Session, nonce: d.Nonce}
+		n := &row{Row: r, session: d.Session, nonce: d.Nonce, forward: d.SeenHash != d.Hash}
 		o.rows[r.ID] = n
 		l := lane{r.ID.Job, r.ID.Key}
 		switch {

@@ -13,7 +13,7 @@
 //	I2   every due is decided once and ends in one recorded outcome
 //	I3   every later claim of a (job, key) has a higher fence; none is used twice
 //	I4   who was overtaken, or whose session is dead, changes nothing
-//	I8   nothing is claimed or started before its due
+//	I8   nothing is claimed or started before its due, nor before its start where starts are spread
 //	I10  attempts and crashes are counted and bounded; the innocent do not fail
 //	I13  opened never moves back and never runs ahead of the store's clock
 //	I15  a handler never starts twice under one fence

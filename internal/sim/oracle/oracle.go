@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"math/big"
 	"time"
 )
 
@@ -11,8 +12,10 @@ type Oracle struct {
 	rules Rules
 	now   time.Time // the store's clock
 	high  time.Time // the latest that it ever said
+	fast  time.Time // what it would say had it never stepped back, as replicas believe until they hear of it
 
 	schedules map[string]Schedule // by definition hash
+	spreads   map[string]time.Duration
 	jobs      map[string]*job
 	sessions  map[int64]*session
 	rows      map[ID]*row
@@ -54,6 +57,7 @@ type row struct {
 	Row
 	session, nonce int64
 	exclusive      bool
+	forward        bool // its definition ended before it could start
 	done           int
 }
 
@@ -74,7 +78,7 @@ type due struct {
 // New returns an oracle that was told nothing yet.
 func New(r Rules) *Oracle {
 	return &Oracle{
-		rules: r, schedules: map[string]Schedule{}, jobs: map[string]*job{}, sessions: map[int64]*session{},
+		rules: r, schedules: map[string]Schedule{}, spreads: map[string]time.Duration{}, jobs: map[string]*job{}, sessions: map[int64]*session{},
 		rows: map[ID]*row{},
 		dues: map[dueID]*due{}, decided: map[decisionID]bool{}, fences: map[int64]ID{}, last: map[lane]int64{},
 		held: map[lane]ID{}, started: map[int64]bool{}, ended: map[int64]bool{},
@@ -91,6 +95,11 @@ func (o *Oracle) fail(law, format string, a ...any) {
 
 // At tells what the store's clock says now.
 func (o *Oracle) At(now time.Time) {
+	if o.now.IsZero() {
+		o.fast = now
+	} else {
+		o.fast = o.fast.Add(max(now.Sub(o.now), 0))
+	}
 	o.now = now
 	if now.After(o.high) {
 		o.high = now
@@ -99,6 +108,25 @@ func (o *Oracle) At(now time.Time) {
 
 // Define tells the schedule that a definition hash stands for.
 func (o *Oracle) Define(hash string, s Schedule) { o.schedules[hash] = s }
+
+// Spread tells over how long the starts of a job's dues are spread; where versions differ, the least.
+func (o *Oracle) Spread(job string, over time.Duration) { o.spreads[job] = over }
+
+// Start is when a run may start: a run of partition p of P at the p-th of P equal parts of what its due is spread over.
+func (o *Oracle) Start(id ID, over time.Duration) time.Time {
+	parts := big.NewInt(int64(o.rules.Partition(id.Key)))
+	parts.Mul(parts, big.NewInt(int64(over))).Quo(parts, big.NewInt(int64(o.rules.Partitions)))
+	return time.Unix(id.Due, 0).Add(time.Duration(parts.Int64()))
+}
+
+// unstarted is whether a run may not start yet. One whose definition ended before it could is brought forward.
+func (o *Oracle) unstarted(id ID) bool {
+	over := o.spreads[id.Job]
+	if r := o.rows[id]; r != nil && r.forward {
+		over = 0
+	}
+	return o.Start(id, over).After(o.fast.Add(o.rules.Tolerance))
+}
 
 // Present tells that a key of a job appears or goes. One that appears counts
 // for the dues that open later; one that went for none that is open.

@@ -136,6 +136,15 @@ func TestLaws(t *testing.T) {
 		{"a take-up without the mark", "I4", func(h history) { h.Claimed(orphan(h)) }},
 		{"the holder is fenced", "I4", func(h history) { f := finish(5); f.Answer = oracle.Fenced; h.Finished(f) }},
 		{"a claim before its due", "I8", func(h history) { h.at(9 * time.Second); h.Claimed(claim()) }},
+		{"a claim between its due and its start", "I8", func(h history) { h.Spread("keyed", 4*time.Second); h.Claimed(claim()) }},
+		{"a claim at its start", "", func(h history) { h.Spread("keyed", 2*time.Second); h.Claimed(claim()) }},
+		{"a handler before its start", "I8", func(h history) {
+			h.Spread("plain", 4*time.Second)
+			h.Finished(finish(5))
+			h.Claimed(claim())
+			h.Spread("keyed", 4*time.Second)
+			h.Started(a, 6, 1)
+		}},
 		{"a waiting run too early", "I8", func(h history) {
 			f := finish(5)
 			f.Outcome, f.Wake = oracle.None, epoch.Add(time.Minute)

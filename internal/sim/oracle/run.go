@@ -36,6 +36,9 @@ func (o *Oracle) inserted(c Claim, r *row) {
 	if due.After(o.now.Add(o.rules.Tolerance)) {
 		o.fail("I8", "%v is claimed before its due", c.ID)
 	}
+	if o.unstarted(c.ID) {
+		o.fail("I8", "%v is claimed before its time", c.ID)
+	}
 	if due.Before(o.now.Add(-o.rules.Horizon)) {
 		o.fail("horizon", "%v is claimed for the first time %v after its due", c.ID, o.now.Sub(due))
 	}
@@ -218,8 +221,8 @@ func (o *Oracle) Started(id ID, fence int64, attempt int) {
 	if o.fences[fence] != id {
 		o.fail("I4", "%v: a handler starts under fence %d, which is none of its claims", id, fence)
 	}
-	if time.Unix(id.Due, 0).After(o.high.Add(o.rules.Tolerance)) {
-		o.fail("I8", "%v starts before its due", id)
+	if o.unstarted(id) {
+		o.fail("I8", "%v starts before its time", id)
 	}
 	if r := o.rows[id]; r != nil && r.Fence == fence && r.State == Running {
 		if attempt != r.Attempt+1 {
