@@ -74,6 +74,8 @@ func TestAddRefused(t *testing.T) {
 	if err := alone.Add(good); err != nil {
 		t.Fatal(err)
 	}
+	old := good
+	old.Name, old.Missed.MaxAge = "old", 25*time.Hour
 	for name, c := range map[string]struct {
 		s    *scheduler.Scheduler
 		job  jobs.Job
@@ -86,6 +88,7 @@ func TestAddRefused(t *testing.T) {
 		"unknown spec": {alone, jobs.Job{Name: "x", Schedule: jobs.Cron("every night"), Run: quick}, "every night"},
 		"never":        {alone, jobs.Job{Name: "x", Schedule: jobs.Cron("0 0 30 2 *"), Run: quick}, "0 0 30 2 *"},
 		"zone":         {alone, jobs.Job{Name: "x", Schedule: jobs.Cron("0 0 * * *").In("Mars/Olympus"), Run: quick}, "Mars/Olympus"},
+		"too old":      {alone, old, `job "old": Missed.MaxAge 25h0m0s is above Config.Horizon 24h0m0s, past which nothing is claimed; lower it, or raise Horizon`},
 		"no store":     {members, good, "Correctness needs a store that all replicas share; set Config.Store, or Guarantee: jobs.Efficiency"},
 	} {
 		t.Run(name, func(t *testing.T) {

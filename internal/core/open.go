@@ -47,8 +47,7 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	p := &pass{job: j, due: o.Due, catchUp: o.CatchUp, mask: mask, hedge: hedge, moved: c.now.Mono}
 	c.addPass(p)
 	c.savePass(p, idempotency.Pass{Mine: mask}, func() {
-		p.saved = true
-		c.openStream(p)
+		p.saved, p.queued = true, true // advance opens its stream
 	})
 }
 
