@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// DefaultMaxMissed is how many late dues MissedAll runs at most where Missed.Max is 0.
-const DefaultMaxMissed = 100
+// DefaultMaxMissed is how many late dues MissedAll runs at most where Missed.Max
+// is 0, MaxMissed the most that it can be told to.
+const (
+	DefaultMaxMissed = 100
+	MaxMissed        = 10_000
+)
 
 // MissedPolicy says which of the dues that nobody opened in time still run.
 type MissedPolicy int
@@ -23,16 +27,32 @@ const (
 
 // Missed is what becomes of late dues: those that were still to be opened when
 // they were older than scheduler.Config.MissedAfter, since no replica ran or the
-// store was away. Younger ones all run. What does not run is recorded as missed,
-// with its reason, one row for a whole range. An efficiency job has no record to
-// catch up from, and never runs a late due: leave its Missed zero.
+// store was away. Younger ones all run, and dues inside a pause never do. Those
+// that run are runs of their own, with the dues that they had; they wait for
+// workers, oldest first, and never skip each other for overlap.
+//
+// What does not run is recorded as missed, one row for a whole range of dues,
+// with the first reason that applies:
+//
+//   - age: it is older than MaxAge;
+//   - late: the policy is MissedSkip, or MissedLatest and this is not the latest;
+//   - max: the policy is MissedAll, and Max newer late ones run;
+//   - unknown: it is of an older definition of the job whose schedule was a Custom
+//     one, and nobody can tell how many there are: the range counts as one.
+//
+// When a job's schedule was changed, the old one's dues up to then are decided
+// too, by what Missed says now; and none of the new one from before then is due. Of
+// these at most 1,000 run, whatever Missed says.
+//
+// Replicas that differ in Missed do no harm; whoever opens a due decides. An
+// efficiency job has no record to catch up from, and never runs a late due: leave its Missed zero.
 type Missed struct {
 	// Policy is MissedLatest where it is not set.
 	Policy MissedPolicy
-	// Max bounds how many late dues MissedAll runs. 0: DefaultMaxMissed. Only with MissedAll.
+	// Max bounds how many late dues MissedAll runs, the newest; at most MaxMissed. 0: DefaultMaxMissed. Only with MissedAll.
 	Max int
-	// MaxAge is how old a due may be and still run by this policy. 0: scheduler.Config.Horizon,
-	// which bounds it. Not with MissedSkip.
+	// MaxAge is how old a late due may be when it is opened, and still run. 0: scheduler.Config.Horizon,
+	// which it cannot be above. Not with MissedSkip.
 	MaxAge time.Duration
 }
 
@@ -49,8 +69,8 @@ func (m Missed) check() error {
 	if m.Policy < MissedLatest || m.Policy > MissedAll {
 		errs = append(errs, fmt.Errorf("missed policy %d is unknown; use jobs.MissedLatest, jobs.MissedSkip or jobs.MissedAll", m.Policy))
 	}
-	if m.Max < 0 || m.Max > 0 && m.Policy != MissedAll {
-		errs = append(errs, fmt.Errorf("Missed.Max is %d; set it above 0 with jobs.MissedAll, or leave it 0", m.Max))
+	if m.Max < 0 || m.Max > MaxMissed || m.Max > 0 && m.Policy != MissedAll {
+		errs = append(errs, fmt.Errorf("Missed.Max is %d; set it from 1 to %d with jobs.MissedAll, or leave it 0", m.Max, MaxMissed))
 	}
 	if m.MaxAge < 0 || m.MaxAge > 0 && m.Policy == MissedSkip {
 		errs = append(errs, fmt.Errorf("Missed.MaxAge is %v; set it above 0 with a policy that runs late dues, or leave it 0", m.MaxAge))

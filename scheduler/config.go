@@ -100,12 +100,12 @@ type Config struct {
 	// is released, which takes up to 2 s + 2/5 of a Lease more. Default 25 s, <0: not at all.
 	Drain time.Duration
 
-	// MissedAfter is how late a due may be opened and still always run. Of
-	// older ones only the latest runs, the others are recorded as missed. With Job.Spread
-	// it counts from the start, and of a job with keys from its last start. Default 1 min.
+	// MissedAfter is how late a due may be opened and still always run. What becomes of older ones, Job.Missed says. With
+	// Job.Spread it counts from the start, and of a job with keys from its last start. Default 1 min.
 	MissedAfter time.Duration
 
-	// Horizon is how old a due may be and still be claimed for the first time. Default 24 h.
+	// Horizon is how old a due may be and still be claimed for the first time, and
+	// the most that a job's Missed.MaxAge can be. Default 24 h.
 	Horizon time.Duration
 
 	// Retention is how long ended runs are kept; above Horizon. Default 7 days.

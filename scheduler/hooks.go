@@ -48,7 +48,7 @@ type Refused struct {
 type Decided struct {
 	Job     string
 	Dues    []time.Time // to run
-	Missed  int64       // recorded as missed
+	Missed  int64       // recorded as missed; why, each range row says (see jobs.Missed)
 	Skipped int64       // recorded as skipped: paused
 }
 

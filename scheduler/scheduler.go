@@ -116,6 +116,10 @@ func (s *Scheduler) checkLocked(j jobs.Job, added map[string]jobs.Job) error {
 	if j.Guarantee == jobs.Correctness && s.cfg.Store == nil {
 		return fmt.Errorf("scheduler: job %q: Correctness needs a store that all replicas share; set Config.Store, or Guarantee: jobs.Efficiency", j.Name)
 	}
+	if j.Missed.MaxAge > s.cfg.Horizon {
+		return fmt.Errorf("scheduler: job %q: Missed.MaxAge %v is above Config.Horizon %v, past which nothing is claimed; lower it, or raise Horizon (and Retention above that)",
+			j.Name, j.Missed.MaxAge, s.cfg.Horizon)
+	}
 	return s.cfg.checkSpread(j)
 }
 

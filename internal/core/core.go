@@ -72,6 +72,7 @@ type Core struct {
 
 	workers  workers
 	sweeper  sweeper
+	backlog  backlog
 	hints    hinter
 	passes   []*pass // by due, then start
 	setbacks map[dueKey]setback
@@ -97,6 +98,7 @@ func New(c Config) *Core {
 		known: map[int64]time.Duration{}, localKeys: map[localKey]bool{},
 	}
 	core.sweeper.taking = map[idempotency.ID]bool{}
+	core.backlog.reset()
 	core.hints.to = map[string]bool{}
 	core.makeLanes()
 	return core

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -11,18 +10,25 @@ import (
 // open it look for their share: time enough for the opening to commit, mostly.
 var lookAfter = [...]time.Duration{20 * time.Millisecond, 150 * time.Millisecond}
 
-// fireDues looks at every job whose time has come.
+// fireDues looks at every job whose time has come. One whose dues take long to
+// decide ends its turn, so that the session is renewed between many of these.
 func (c *Core) fireDues() {
 	var due []*job
 	now := c.storeNow()
 	if c.ready() {
 		due = c.storeDues.take(now)
 	}
+	behind := false
 	for _, j := range due {
+		if behind {
+			c.storeDues.set(j, j.next) // its turn is the next step
+			continue
+		}
 		c.storeDues.set(j, j.look(now))
 		switch {
 		case c.rank(j.partition) == 0:
 			c.decide(j)
+			behind = j.behind
 		case j.keyed():
 			for _, d := range lookAfter {
 				c.after(d, func() { c.sweepSoon(0) })
@@ -38,16 +44,19 @@ func (c *Core) decide(j *job) {
 		return
 	}
 	now, missedAfter := c.reach(j)
-	d := planner{
+	p := planner{
 		now: now, missedAfter: missedAfter, horizon: c.cfg.Horizon,
-		def: j.definition(), schedule: j.Schedule, keyed: j.keyed(),
-	}.plan(j.entry)
-	d.Next = j.offerAt(d.Opened)
-	if j.entry.Hash == j.hash && j.notYet(d.Opened) {
+		def: j.definition(), schedule: j.Schedule, missed: j.Missed, keyed: j.keyed(), steps: maxSteps,
+	}
+	until := p.until(j.entry)
+	if j.entry.Hash == j.hash && j.notYet(until) {
 		c.see(j, j.entry) // woken too early
 		return
 	}
-	d.CatchUp = len(d.Run) > 1 || len(d.Run) == 1 && d.Opened.Sub(d.Run[0]) > c.cfg.Lease
+	d := p.plan(j.entry)
+	d.Next = j.offerAt(d.Opened)
+	d.CatchUp = j.behind || len(d.Run) > 1 || len(d.Run) == 1 && until.Sub(d.Run[0]) > c.cfg.Lease
+	j.behind = d.Opened.Before(until)
 	if !j.keyed() {
 		d.Claim = min(c.workers.free(c), len(d.Run), 1) // all are of one key
 	}
@@ -78,7 +87,7 @@ func (c *Core) decided(j *job, d idempotency.Decision, a idempotency.Decided, he
 		return
 	}
 	c.emit(observeDecision(d))
-	c.beginDecided(j, a.Runs, hedged)
+	c.beginDecided(j, a.Runs, d.CatchUp, hedged)
 	if j.keyed() && len(d.Run) > 0 {
 		c.sweepSoon(0)
 		if c.draining { // the others looked when they saw us leave, and it was not there yet
@@ -88,17 +97,16 @@ func (c *Core) decided(j *job, d idempotency.Decision, a idempotency.Decided, he
 }
 
 // beginDecided starts what the opening claimed. What waits is offered to our
-// workers, unless it waits behind one of these.
-func (c *Core) beginDecided(j *job, runs []idempotency.Run, hedged bool) {
-	running := slices.ContainsFunc(runs, func(r idempotency.Run) bool { return r.State == idempotency.Running })
+// workers.
+func (c *Core) beginDecided(j *job, runs []idempotency.Run, late, hedged bool) {
 	for _, r := range runs {
 		switch {
 		case r.State == idempotency.Running:
 			c.begin(j, r, hedged)
 		case r.Outcome == idempotency.Skipped:
 			c.emit(Refused{Occurrence: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), Cause: "busy"})
-		case r.State == idempotency.Waiting && !running:
-			c.sweeper.offer(r)
+		case r.State == idempotency.Waiting:
+			c.backlog.offer(r, late, 4*c.cfg.Concurrency)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func (c *Core) drain(why string) {
 	c.decides.drop()
 	c.claims.drop()
 	c.saves.drop()
-	c.sweeper.backlog, c.local = nil, nil
+	c.backlog.left, c.backlog.fresh, c.local = nil, nil, nil
 	c.after(c.cfg.Drain, c.cutOff)
 }
 

@@ -16,6 +16,9 @@ type lane[Q, A any] struct {
 	bound bool
 	send  func(ctx context.Context, st idempotency.Store, s idempotency.Session, nonce int64, q []Q) ([]A, error)
 
+	// weigh is how much of a batch an element takes; one of more than a whole batch goes alone. Nil: 1.
+	weigh func(Q) int
+
 	queue  []item[Q, A]
 	flight []item[Q, A]
 }
@@ -38,7 +41,7 @@ func (l *lane[Q, A]) flush(c *Core) {
 	if len(l.queue) == 0 || len(l.flight) > 0 || l.bound && c.session == nil {
 		return
 	}
-	n := min(len(l.queue), idempotency.MaxBatch)
+	n := l.fits()
 	l.flight, l.queue = l.queue[:n:n], l.queue[n:]
 	if len(l.queue) == 0 {
 		l.queue = nil
@@ -49,6 +52,21 @@ func (l *lane[Q, A]) flush(c *Core) {
 	}
 	c.nonce++
 	l.try(c, c.session, c.nonce, q)
+}
+
+// fits is how many of the queue's elements are one batch.
+func (l *lane[Q, A]) fits() int {
+	n := min(len(l.queue), idempotency.MaxBatch)
+	if l.weigh == nil {
+		return n
+	}
+	weight := 0
+	for i, it := range l.queue[:n] {
+		if weight += l.weigh(it.q); weight > idempotency.MaxBatch {
+			return max(i, 1)
+		}
+	}
+	return n
 }
 
 func (l *lane[Q, A]) try(c *Core, s *session, nonce int64, q []Q) {
@@ -117,6 +135,7 @@ func (l *lanes) makeLanes() {
 		session = idempotency.Session
 	)
 	l.decides.name, l.decides.bound = "Decide", true
+	l.decides.weigh = func(d idempotency.Decision) int { return max(len(d.Run), 1) } // it writes a row for each
 	l.decides.send = func(ctx ctx, st store, s session, nonce int64, q []idempotency.Decision) ([]idempotency.Decided, error) {
 		return st.Decide(ctx, s, nonce, q)
 	}

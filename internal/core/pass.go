@@ -22,6 +22,7 @@ type pass struct {
 	kept    []byte // partitions that a later pass of ours will take; nil: none
 
 	saved   bool  // the pass row exists: only then may a claim be made
+	queued  bool  // its first stream is still to be opened
 	stream  int64 // 0: none is open
 	asked   time.Duration
 	asking  bool
@@ -159,8 +160,12 @@ func (c *Core) failedStream(p *pass, err error) {
 
 // advance gives keys of a pass to some free workers, and ends the pass when all are settled.
 func (c *Core) advance(p *pass, workers int) {
-	if !p.saved && !p.job.efficient() {
+	if !p.saved && !p.job.efficient() || p.queued && c.streamsOf(p.job) >= maxStreams {
 		return
+	}
+	if p.queued {
+		p.queued = false
+		c.openStream(p)
 	}
 	for ; len(p.buf) > 0 && workers > 0; workers-- {
 		key := p.buf[0]
@@ -291,7 +296,7 @@ func (c *Core) touchPasses(s *session) bool {
 		return false
 	}
 	for _, p := range c.passes {
-		busy := len(p.buf)+p.out > 0 && c.gettingOn(p.job)
+		busy := (len(p.buf)+p.out > 0 || p.queued) && c.gettingOn(p.job)
 		slow := p.asking && c.now.Mono-p.asked <= c.cfg.Lease
 		if p.saved && !p.ending && (busy || slow) && c.now.Mono-p.moved >= c.cfg.Grace/2 {
 			c.savePass(p, idempotency.Pass{Mine: p.mine()}, func() {})
@@ -303,6 +308,19 @@ func (c *Core) touchPasses(s *session) bool {
 func (c *Core) passesOf(k dueKey) (n int) {
 	for _, p := range c.passes {
 		if p.key() == k {
+			n++
+		}
+	}
+	return n
+}
+
+// maxStreams is how many streams of one job begin beside each other: a catch-up opens many dues
+// at once, and each stream may be a query. More are open only of those that go on after a failure.
+const maxStreams = 4
+
+func (c *Core) streamsOf(j *job) (n int) {
+	for _, p := range c.passes {
+		if p.job == j && p.stream != 0 {
 			n++
 		}
 	}

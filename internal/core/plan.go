@@ -8,15 +8,13 @@ import (
 	"github.com/belfry-go/belfry/jobs"
 )
 
-// maxDues bounds how many dues one decision covers, so that a decision after a
-// long outage takes milliseconds; the next one goes on where it ended.
-const maxDues = 50_000
-
-// Reasons of range rows.
+// Reasons of range rows. Each due that does not run has the first that applies.
 const (
-	reasonPaused  = "paused"
-	reasonLate    = "late"
-	reasonUnknown = "unknown schedule"
+	reasonPaused  = "paused"  // inside the pause window; skipped
+	reasonAge     = "age"     // older than Missed.MaxAge, or the horizon where that is not set
+	reasonLate    = "late"    // older than MissedAfter, and the policy lets none of these run, or only the latest
+	reasonMax     = "max"     // older than MissedAfter, and Missed.Max newer ones run
+	reasonUnknown = "unknown" // the schedule is a Custom one of an older definition: nobody can tell its dues any more
 )
 
 // planner is what a plan depends on besides the entry.
@@ -25,30 +23,47 @@ type planner struct {
 	missedAfter, horizon time.Duration
 	def                  idempotency.Definition // ours, to be in force afterwards
 	schedule             jobs.Schedule          // ours
+	missed               jobs.Missed            // with its defaults
 	keyed                bool
+	steps                int // about how many dues to walk over at most
 }
 
-// plan decides every due of an entry in (Opened, now]: by the entry's own
-// schedule, which is ours unless our definition takes over just now. Each due is
+// plan decides the dues of an entry in (Opened, now], by the entry's own schedule, which is ours unless our definition
+// takes over just now. Each due is
 //
-//   - skipped (paused), where it lies in the last pause;
+//   - skipped, where it lies in the last pause;
 //   - to run, where it is not older than missedAfter;
-//   - missed (late) else, but for the latest of these, which runs if it is
-//     younger than the horizon: the missed policy "latest".
+//   - to run or missed else, as our missed policy says.
+//
+// It covers all of them, or the oldest: as many as one decision can run, or as can be counted in its time where a
+// schedule can only be walked. Then Opened says how far it came, and the next plan goes on from there. A schedule that
+// is not ours any more is decided to its end, for the next plan would not know it.
 //
 // Where nobody can tell the dues of the entry's schedule any more, one missed range stands for them, counted as one.
 func (p planner) plan(e idempotency.Entry) idempotency.Decision {
-	d := idempotency.Decision{Seen: e, Definition: p.def, Opened: e.Opened, Keyed: p.keyed}
-	if p.now.After(d.Opened) {
-		d.Opened = p.now
+	if p.missed.MaxAge == 0 {
+		p.missed.MaxAge = p.horizon
 	}
-	if theirs, err := p.scheduleOf(e); err != nil {
+	d := idempotency.Decision{Seen: e, Definition: p.def, Opened: p.until(e), Keyed: p.keyed}
+	if s, err := p.scheduleOf(e); err != nil {
 		d.Ranges = []idempotency.Range{{Job: e.Job, From: e.Opened, To: d.Opened, Count: 1, Outcome: idempotency.Missed, Reason: reasonUnknown}}
 	} else {
-		p.decide(e, theirs, &d)
+		w := planning{Decision: &d, schedule: s, steps: p.steps}
+		if e.Hash != p.def.Hash {
+			w.whole, w.steps = true, maxInt
+		}
+		w.decide(p.stretches(e, d.Opened), p.missed)
 	}
 	d.Next, _ = p.schedule.Next(d.Opened)
 	return d
+}
+
+// until is how far a plan of the entry can come: opened never moves back.
+func (p planner) until(e idempotency.Entry) time.Time {
+	if p.now.After(e.Opened) {
+		return p.now
+	}
+	return e.Opened
 }
 
 func (p planner) scheduleOf(e idempotency.Entry) (jobs.Schedule, error) {
@@ -58,56 +73,75 @@ func (p planner) scheduleOf(e idempotency.Entry) (jobs.Schedule, error) {
 	return jobs.ParseSchedule(e.Schedule)
 }
 
-func (p planner) decide(e idempotency.Entry, s jobs.Schedule, d *idempotency.Decision) {
-	var latest time.Time // of the late ones
-	var n int
-	until := d.Opened
-	last := e.Hash != p.def.Hash // the next plan would not know this schedule
-	for t, ok := s.Next(e.Opened); ok && !t.After(until); t, ok = s.Next(t) {
-		if n++; n > maxDues && !last {
-			break
-		}
-		switch {
-		case paused(e, t):
-			d.Ranges = extend(d.Ranges, e.Job, t, idempotency.Skipped, reasonPaused)
-		case t.Before(p.now.Add(-p.missedAfter)), last && len(d.Run) == idempotency.MaxBatch-1:
-			if !latest.IsZero() {
-				d.Ranges = extend(d.Ranges, e.Job, latest, idempotency.Missed, reasonLate)
-			}
-			latest = t
-		default:
-			d.Run = append(d.Run, t)
-		}
-		if n == maxDues && !last {
-			d.Opened = t
-		}
-		if len(d.Run) == idempotency.MaxBatch-1 && !last {
-			d.Opened, until = t, t
+// fate is what becomes of a due for when it is.
+type fate int
+
+const (
+	paused fate = iota
+	aged        // too old to run
+	late        // as the policy says
+	young       // runs
+)
+
+// stretch is a part of what a plan covers, the dues in (after, to], that have one fate.
+type stretch struct {
+	after, to time.Time
+	fate
+}
+
+// stretches cuts (e.Opened, until] where the fate of the dues changes.
+func (p planner) stretches(e idempotency.Entry, until time.Time) []stretch {
+	until = until.Truncate(time.Second)
+	cuts := []time.Time{until}
+	for _, t := range []time.Time{e.PausedFrom, e.PausedUntil, p.now.Add(-p.missed.MaxAge), p.now.Add(-p.missedAfter)} {
+		if t = before(t); t.After(e.Opened) && t.Before(until) {
+			cuts = append(cuts, t)
 		}
 	}
+	slices.SortFunc(cuts, time.Time.Compare)
+	var list []stretch
+	after := e.Opened
+	for _, to := range cuts {
+		if !to.After(after) {
+			continue
+		}
+		f := p.fateOf(e, to)
+		if n := len(list); n > 0 && list[n-1].fate == f {
+			list[n-1].to = to
+		} else {
+			list = append(list, stretch{after, to, f})
+		}
+		after = to
+	}
+	return list
+}
+
+func (p planner) fateOf(e idempotency.Entry, due time.Time) fate {
 	switch {
-	case latest.IsZero():
-	case (n <= maxDues || last) && latest.After(p.now.Add(-p.horizon)):
-		d.Run = append(d.Run, latest)
-		slices.SortFunc(d.Run, time.Time.Compare)
+	case !e.PausedFrom.IsZero() && !due.Before(e.PausedFrom) && (e.PausedUntil.IsZero() || due.Before(e.PausedUntil)):
+		return paused
+	case !due.Before(p.now.Add(-p.missedAfter)):
+		return young
+	case p.missed.Policy != jobs.MissedSkip && due.Before(p.now.Add(-p.missed.MaxAge)):
+		return aged
 	default:
-		d.Ranges = extend(d.Ranges, e.Job, latest, idempotency.Missed, reasonLate)
+		return late
 	}
 }
 
-// paused says whether a due lies in the entry's last pause, [PausedFrom, PausedUntil).
-func paused(e idempotency.Entry, due time.Time) bool {
-	return !e.PausedFrom.IsZero() && !due.Before(e.PausedFrom) &&
-		(e.PausedUntil.IsZero() || due.Before(e.PausedUntil))
-}
+// before is the last whole second before t, so that the dues before t are those up to it.
+func before(t time.Time) time.Time { return t.Add(-1).Truncate(time.Second) }
 
-// extend adds a due to the last range if that has the same outcome and reason. A
-// range speaks for Count dues between its ends; a due in between that runs has its own row.
-func extend(r []idempotency.Range, job string, due time.Time, o idempotency.Outcome, reason string) []idempotency.Range {
-	if n := len(r); n > 0 && r[n-1].Outcome == o && r[n-1].Reason == reason {
-		r[n-1].To = due
-		r[n-1].Count++
-		return r
+// record adds a range for the n dues in (after, to]. It names the first and the last of them.
+func (w *planning) record(after, to time.Time, n int64, o idempotency.Outcome, reason string) {
+	if n == 0 {
+		return
 	}
-	return append(r, idempotency.Range{Job: job, From: due, To: due, Count: 1, Outcome: o, Reason: reason})
+	first, _ := w.schedule.Next(after)
+	last, ok := w.schedule.Next(to.Add(-time.Second))
+	if !ok || !last.Equal(to) { // else it is cheaper than looking back, where a schedule can only be walked
+		last, _ = w.schedule.Prev(to.Add(time.Second))
+	}
+	r := idempotency.Range{Job: w.Job, From: first, To: last, Count: n, Outcome: o, Reason: reason}
+	w.Ranges = append(w.Ranges, r)
 }

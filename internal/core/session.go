@@ -185,7 +185,8 @@ func (c *Core) lose(why string) {
 	c.dropPasses()
 	clear(c.finished)
 	clear(c.closing)
-	c.sweeper.asking, c.sweeper.backlog = false, nil
+	c.sweeper.asking = false
+	c.backlog.reset()
 	c.cancelSession(s)
 	c.after(0, c.openSession)
 }

@@ -12,13 +12,12 @@ import (
 
 // sweeper looks for what was left lying, and hands it to free workers.
 type sweeper struct {
-	next    time.Duration // when to ask
-	asking  bool
-	backlog []idempotency.Run // to be taken up as workers become free, as of the last answer
-	failed  int               // sweeps in a row
-	full    bool              // the last answer left something out
-	won     bool              // something of it was won
-	taking  map[idempotency.ID]bool
+	next   time.Duration // when to ask
+	asking bool
+	failed int  // sweeps in a row
+	full   bool // the last answer left something out
+	won    bool // something of it was won
+	taking map[idempotency.ID]bool
 
 	hinted  bool          // somebody says that there is something
 	hintEnd time.Duration // until when no further sweep is made for a hint
@@ -26,9 +25,6 @@ type sweeper struct {
 
 // sweepSoon makes the next sweep happen within d.
 func (c *Core) sweepSoon(d time.Duration) { c.sweeper.next = min(c.sweeper.next, c.now.Mono+d) }
-
-// offer adds a run that waits for a worker, such as one that we opened ourselves.
-func (s *sweeper) offer(r idempotency.Run) { s.backlog = append(s.backlog, r) }
 
 // sweep asks the store what this replica may take, each Sweep and whenever something may be there.
 func (c *Core) sweep() {
@@ -69,8 +65,10 @@ func (c *Core) sweep() {
 				w.sweepFailed(c, err)
 			case !c.draining:
 				w.failed = 0
-				w.full = q.Limit > 0 && (len(l.Waiting) >= q.Limit || len(l.Orphaned) >= q.Limit)
-				w.won = false
+				if q.Limit > 0 {
+					w.full, w.won = len(l.Waiting) >= q.Limit || len(l.Orphaned) >= q.Limit, false
+					c.backlog.left = l.Waiting
+				}
 				c.forgetClosed(l.Open, sent)
 				c.act(l)
 			}
@@ -87,7 +85,6 @@ func (s *sweeper) sweepFailed(c *Core, err error) {
 
 // act starts what a sweep found: orphans first, then what waits, then openings and passes.
 func (c *Core) act(l idempotency.Lag) {
-	c.sweeper.backlog = l.Waiting
 	c.takeOrphans(l.Orphaned)
 	for _, e := range l.Entries {
 		j := c.jobs[e.Job]
@@ -123,7 +120,7 @@ func (c *Core) takeOrphans(runs []idempotency.Run) {
 		},
 		func(_ struct{}, err error) {
 			if err == nil && c.session == s && !c.draining {
-				c.sweeper.backlog = append(slices.Clone(runs), c.sweeper.backlog...)
+				c.backlog.left = append(slices.Clone(runs), c.backlog.left...)
 			}
 		}))
 }
@@ -162,17 +159,32 @@ func (c *Core) share(passes []*pass) int {
 	return min(free, free/max(same, 1)+1)
 }
 
+// fillBacklog gives free workers to what is left lying; but while there is more than that, every other one to what was due just now.
 func (c *Core) fillBacklog() {
 	w := &c.sweeper
-	for len(w.backlog) > 0 && c.workers.free(c) > 0 {
-		r := w.backlog[0]
-		w.backlog = w.backlog[1:]
+	for c.workers.free(c) > 0 {
+		if p := c.freshPass(); p != nil && c.backlog.yields() {
+			c.advance(p, 1)
+			continue
+		}
+		r, ok := c.backlog.next()
+		if !ok {
+			break
+		}
 		c.take(r)
 	}
-	if len(w.backlog) == 0 && w.full && w.won && c.workers.free(c) > 0 {
-		w.full = false
+	if len(c.backlog.left) == 0 && w.full && w.won && !w.asking && c.workers.free(c) > 0 {
 		c.sweepSoon(0)
 	}
+}
+
+// freshPass is the first pass over a due that was opened in time of which a key is at hand; nil: there is none.
+func (c *Core) freshPass() *pass {
+	i := slices.IndexFunc(c.passes, func(p *pass) bool { return p.saved && !p.catchUp && len(p.buf) > 0 && !p.job.efficient() })
+	if i < 0 {
+		return nil
+	}
+	return c.passes[i]
 }
 
 // take takes a waiting or orphaned run up.
@@ -183,6 +195,12 @@ func (c *Core) take(r idempotency.Run) {
 	if j == nil || c.sweeper.taking[r.ID] || suspect && w.suspects > 0 {
 		return // where it matters, a later sweep brings it again
 	}
+	k := keyOfJob{r.ID.Job, r.ID.Key}
+	if c.backlog.taken[k] > 0 {
+		c.backlog.behind[k] = append(c.backlog.behind[k], r)
+		return
+	}
+	c.backlog.take(k)
 	c.sweeper.taking[r.ID] = true
 	w.reserved++
 	if suspect {
@@ -199,8 +217,15 @@ func (c *Core) take(r idempotency.Run) {
 	c.claims.add(idempotency.Claim{ID: r.ID, Hash: j.hash, Exclusive: true, TakeUp: true, Seen: r.Fence},
 		func(a idempotency.Answer) {
 			settle()
+			if a.Verdict == idempotency.Busy { // by another replica; what waits behind it, sweeps show
+				delete(c.backlog.behind, k)
+			}
 			c.took(j, r, a, orphan, hedged)
-		}, settle)
+			c.backlog.free(k)
+		}, func() {
+			settle()
+			c.backlog.free(k)
+		})
 }
 
 func (c *Core) took(j *job, r idempotency.Run, a idempotency.Answer, orphan, hedged bool) {

@@ -10,17 +10,17 @@ import (
 )
 
 // wall is what the host's wall clock did. Efficiency jobs run by it, and it may be set at any time: by a time
-// service after the start, by hand, or for a moment to a wrong century. While it goes evenly it makes a stretch; each
+// service after the start, by hand, or for a moment to a wrong century. While it goes evenly it makes a span; each
 // step begins another.
 type wall struct {
-	stretch
+	span
 	looked time.Duration // when it was looked at last
-	past   []stretch     // earlier ones, newest last; at most maxStretches
+	past   []span        // earlier ones, newest last; at most maxSpans
 }
 
-// stretch is wall time that went by evenly: every due in (from, to] was looked at here when it came, of
+// span is wall time that went by evenly: every due in (from, to] was looked at here when it came, of
 // each job that was there then.
-type stretch struct {
+type span struct {
 	from, to time.Time
 	origin   time.Time     // what the wall clock says when the monotonic one says 0
 	began    time.Duration // by the monotonic clock; after a step forward that is later than from
@@ -31,8 +31,8 @@ const (
 	// steps back by less than this moves no due: a job's next due stays as it was computed.
 	wallStep = time.Second
 
-	// maxStretches bounds what is remembered of a clock that steps all the time; the oldest is forgotten first.
-	maxStretches = 16
+	// maxSpans bounds what is remembered of a clock that steps all the time; the oldest is forgotten first.
+	maxSpans = 16
 )
 
 // watchWall looks whether the wall clock was set. Steps forward, and the end of a suspension, need no more than to
@@ -42,7 +42,7 @@ func (c *Core) watchWall() {
 	origin := now.Add(-c.now.Mono)
 	defer func() { w.looked = c.now.Mono }()
 	if w.origin.IsZero() {
-		w.stretch = stretch{from: now, to: now, origin: origin, began: c.now.Mono}
+		w.span = span{from: now, to: now, origin: origin, began: c.now.Mono}
 		return
 	}
 	step := origin.Sub(w.origin)
@@ -52,7 +52,7 @@ func (c *Core) watchWall() {
 		}
 		return
 	}
-	if w.past = append(w.past, w.stretch); len(w.past) > maxStretches {
+	if w.past = append(w.past, w.span); len(w.past) > maxSpans {
 		w.past = slices.Delete(w.past, 0, 1)
 	}
 	from := w.to // after a step on, what has come since runs if it is not too late
@@ -61,7 +61,7 @@ func (c *Core) watchWall() {
 	} else if late := now.Add(-c.cfg.MissedAfter); late.After(from) {
 		from = late
 	}
-	w.stretch = stretch{from: from, to: now, origin: origin, began: c.now.Mono}
+	w.span = span{from: from, to: now, origin: origin, began: c.now.Mono}
 	c.emit(WallStepped{By: step.Round(time.Millisecond)})
 	if step > 0 {
 		return
@@ -91,7 +91,7 @@ func (w *wall) covered(due time.Time, since time.Duration) (until time.Time) {
 // nextLocal is when to look at an efficiency job next: at its first start after an instant that has not had its time
 // here; zero: never. A replica that was not the owner then leaves it out as well: the owner of then ran it.
 func (c *Core) nextLocal(j *job, after time.Time) time.Time {
-	for range maxStretches + 1 {
+	for range maxSpans + 1 {
 		start := j.look(after)
 		if start.IsZero() {
 			return start
@@ -102,7 +102,7 @@ func (c *Core) nextLocal(j *job, after time.Time) time.Time {
 		}
 		after = until
 	}
-	return time.Time{} // not reached: each turn leaves one stretch behind
+	return time.Time{} // not reached: each turn leaves one span behind
 }
 
 // maxSkew is how far the host's clock may be from the store's without a word; it is fine again below skewFine.

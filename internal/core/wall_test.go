@@ -11,8 +11,6 @@ import (
 	"github.com/belfry-go/belfry/jobs"
 )
 
-const year = 365 * 24 * time.Hour
-
 // clocks is one replica with efficiency jobs alone and a wall clock that the test sets.
 type clocks struct {
 	*tower
@@ -173,7 +171,7 @@ func TestWallClockToAndFro(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		x := newClocks(t, jobs.Job{Name: "j", Schedule: jobs.Every(10 * time.Second)})
 		var late [][2]time.Time
-		for range 1 + rng.IntN(maxStretches) {
+		for range 1 + rng.IntN(maxSpans) {
 			x.pass(time.Duration(rng.Int64N(int64(3 * time.Minute))))
 			before := x.wallNow()
 			x.set(time.Duration(rng.Int64N(int64(20*time.Minute))) - 10*time.Minute)
@@ -202,7 +200,7 @@ func TestWallClockToAndFro(t *testing.T) {
 }
 
 // What is remembered of a clock that never stays is bounded; the youngest of it is kept.
-func TestWallStretchesAreBounded(t *testing.T) {
+func TestWallSpansAreBounded(t *testing.T) {
 	t.Parallel()
 	x := newClocks(t, minutely)
 	for i := range 200 {
@@ -210,15 +208,15 @@ func TestWallStretchesAreBounded(t *testing.T) {
 		x.set(time.Duration(1-2*(i%2)) * time.Hour)
 	}
 	w := &x.cores[0].wall
-	if len(w.past) != maxStretches {
-		t.Errorf("%d stretches are kept, want %d", len(w.past), maxStretches)
+	if len(w.past) != maxSpans {
+		t.Errorf("%d spans are kept, want %d", len(w.past), maxSpans)
 	}
 	for i, p := range w.past {
-		if oldest := (200 - maxStretches - 1) * 2 * time.Second; p.began < oldest {
-			t.Errorf("stretch %d of those that are kept is of %v, the oldest of the last %d is of %v", i, p.began, maxStretches, oldest)
+		if oldest := (200 - maxSpans - 1) * 2 * time.Second; p.began < oldest {
+			t.Errorf("span %d of those that are kept is of %v, the oldest of the last %d is of %v", i, p.began, maxSpans, oldest)
 		}
 		if w.covered(p.to, 0).IsZero() {
-			t.Errorf("stretch %d is kept, and what is in it has not come", i)
+			t.Errorf("span %d is kept, and what is in it has not come", i)
 		}
 	}
 }

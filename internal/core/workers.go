@@ -108,6 +108,7 @@ func (c *Core) begin(j *job, r idempotency.Run, hedged bool) {
 		late: max(c.storeNow().Sub(c.startOf(j, r.ID.Key, r.ID.Due)), 0),
 	}
 	c.hold(h)
+	c.backlog.take(h.key())
 	w.byFence[r.Fence] = h
 	if h.suspect {
 		w.suspects++
@@ -213,8 +214,9 @@ func (c *Core) ended(e Ended) {
 
 // completed takes the end of a run that is recorded already.
 func (c *Core) completed(h *held, err error) {
-	h.written, h.answered = true, true
+	h.written = true
 	c.workers.recording++
+	c.answered(h)
 	c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, err)
 	c.letGo(h)
 }
@@ -268,7 +270,7 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 		return
 	}
 	c.finishes.add(f, func(a idempotency.FinishAnswer) {
-		h.answered = true
+		c.answered(h)
 		switch {
 		case a == idempotency.Fenced:
 			c.emit(Refused{Occurrence: h.occ, Cause: "fenced"})
@@ -286,6 +288,16 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 
 func (c *Core) observe(h *held, f idempotency.Finish, err error) {
 	c.emit(Finished{Occurrence: h.occ, Outcome: f.Outcome, Reason: f.Reason, Late: h.late, Took: h.took, Err: err})
+}
+
+func (h *held) key() keyOfJob { return keyOfJob{h.occ.Job, h.occ.Key} }
+
+// answered notes that a run is not ours any more, as the store has it.
+func (c *Core) answered(h *held) {
+	h.answered = true
+	if h.session == c.session {
+		c.backlog.free(h.key())
+	}
 }
 
 // letGo frees a run's worker once its handler has returned and its record is answered.

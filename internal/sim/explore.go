@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -74,7 +75,8 @@ type plan struct {
 	source *Source
 	faults Fault
 	poison oracle.ID
-	jam    int // the replica whose workers are jammed; -1: none
+	jam    int        // the replica whose workers are jammed; -1: none
+	dice   *rand.Rand // of what is drawn before there is a world
 }
 
 func newPlan(seed uint64, o Options) *plan {
@@ -120,6 +122,10 @@ func newPlan(seed uint64, o Options) *plan {
 		{Name: "keyed", Plans: spread(plans(3, 8)), Source: p.source, Work: p.work},
 		{Name: "plain", Plans: spread(plans(1, 5)), Work: p.work},
 		{Name: "once", Plans: spread([]Plan{{At: []time.Duration{second(2, 6), second(7, 12), second(12, 20)}}}), Work: p.work},
+	}
+	if p.faults&Edit != 0 {
+		p.dice = r.rand
+		c.Jobs = p.edited(c.Jobs, second)
 	}
 	p.w = New(c)
 	w := p.w
@@ -199,6 +205,7 @@ func (p *plan) schedule() {
 	do(Jam, 1, func() { p.jam = any().index })
 	do(Deploy, 1, p.deploy)
 	do(Lack, 1, p.lack)
+	do(Edit, 4, p.edit)
 	for t := 3 * time.Second; t < endAt; t += 3 * time.Second {
 		w.At(t, w.Prune)
 	}
@@ -280,6 +287,9 @@ func (p *plan) calm() {
 	p.jam = -1
 	p.w.Calm()
 	version := p.w.replicas[0].Version
+	if p.w.faults(Edit) {
+		version = 1 + edits // has all jobs
+	}
 	for _, r := range p.w.replicas {
 		r.lag = 0
 		if len(r.Lacks) > 0 || r.Version != version {

@@ -34,6 +34,7 @@ const (
 	Jam                             // … take all workers of one replica, for long
 	Deploy                          // a version of the code with other schedules, perhaps taken back
 	Lack                            // a replica lacks a job
+	Edit                            // jobs are edited, removed, added back and renamed, again and again
 	Hint                            // hints are lost, late and doubled, and come in floods that mean nothing
 
 	all Fault = 1<<iota - 1
@@ -42,7 +43,7 @@ const (
 var faultNames = []string{
 	"loss", "late", "slow", "kill", "freeze", "blind", "outage", "drain", "view", "down", "storeclock", "hostclock",
 	"failingsource", "slowsource", "laggingsource", "churn", "error", "long", "hang", "poison", "jam", "deploy", "lack",
-	"hint",
+	"edit", "hint",
 }
 
 // String lists the kinds by name, with commas.

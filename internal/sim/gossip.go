@@ -56,7 +56,9 @@ func (r *Replica) hear(of string, x rumour) {
 		if x.back {
 			e.RolledBack = map[string]bool{x.store: true}
 		}
-		r.tell(e)
+		if r.tell(e); !r.up { // it had only waited for a turn to stop
+			return
+		}
 	}
 	if now := r.view(); !slices.Equal(before, now) {
 		r.w.note(r.Name, "sees", now)

@@ -26,11 +26,15 @@ type Job struct {
 	Work func(r *Replica, o jobs.Occurrence) Work
 }
 
-// Plan is a schedule: a period with its phase, or instants since the world's beginning; and how far starts are spread.
+// Plan is what one version of the code says of a job: its schedule, which is a
+// period with its phase or instants since the world's beginning, and what becomes of late dues.
 type Plan struct {
 	Every, Phase time.Duration
 	At           []time.Duration
+	Missed       jobs.Missed
 	Spread       time.Duration
+
+	Gone bool // the version does not have the job
 }
 
 func (p Plan) schedule() jobs.Schedule {
@@ -53,15 +57,17 @@ func (p Plan) brute() oracle.Schedule {
 	return s
 }
 
+func (j Job) plan(version int) Plan { return j.Plans[min(version, len(j.Plans)-1)] }
+
 // spec is the job as version of the code declares it.
 func (j Job) spec(version int) jobs.Job {
 	timeout := j.Timeout
 	if timeout == 0 {
 		timeout = 3 * time.Second
 	}
-	plan := j.Plans[min(version, len(j.Plans)-1)]
+	plan := j.plan(version)
 	spec := jobs.Job{
-		Name: j.Name, Schedule: plan.schedule(), Spread: plan.Spread, Timeout: timeout,
+		Name: j.Name, Schedule: plan.schedule(), Missed: plan.Missed, Spread: plan.Spread, Timeout: timeout,
 		Retry: jobs.Retry{Attempts: attempts, First: 200 * time.Millisecond, Max: time.Second},
 		Run:   func(context.Context, jobs.Occurrence) error { panic("sim: handlers are played, not run") },
 	}
@@ -76,6 +82,9 @@ func (w *World) Add(j Job) {
 	w.cfg.Jobs = append(w.cfg.Jobs, j)
 	least := j.Plans[0].Spread
 	for v, p := range j.Plans {
+		if p.Gone {
+			continue
+		}
 		spec := j.spec(v)
 		if err := spec.Validate(); err != nil {
 			w.fail("job %q: %w", j.Name, err)

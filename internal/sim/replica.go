@@ -69,7 +69,7 @@ func (r *Replica) Start() {
 func (r *Replica) jobs() []jobs.Job {
 	var list []jobs.Job
 	for _, j := range r.w.cfg.Jobs {
-		if !slices.Contains(r.Lacks, j.Name) {
+		if !slices.Contains(r.Lacks, j.Name) && !j.plan(r.Version).Gone {
 			list = append(list, j.spec(r.Version))
 		}
 	}

@@ -87,11 +87,15 @@ func (o *Oracle) covers(d Decision) {
 	}
 }
 
-// misses demands that only what is older than MissedAfter is missed.
+// misses demands that only what is older than MissedAfter is missed, and older than what runs: every policy keeps the
+// newest.
 func (o *Oracle) misses(d Decision) {
 	for _, r := range d.Ranges {
 		if r.Outcome == Missed && time.Unix(r.To, 0).After(o.high.Add(-o.rules.MissedAfter)) {
 			o.fail("I2", "job %s: due %d is recorded as missed, and is younger than %v", d.Job, r.To, o.rules.MissedAfter)
+		}
+		if r.Outcome == Missed && len(d.Run) > 0 && r.To >= d.Run[0] {
+			o.fail("I2", "job %s: due %d is recorded as missed, and the older %d runs", d.Job, r.To, d.Run[0])
 		}
 	}
 }

@@ -159,6 +159,16 @@ func TestLaws(t *testing.T) {
 			h.Finished(f)
 		}},
 		{"a failure too soon", "I10", func(h history) { f := finish(5); f.Outcome = oracle.Failed; h.Finished(f) }},
+		{"an older due runs than one that is missed", "I2", func(h history) {
+			d := next(h, []int64{unix(20)}, oracle.Range{From: unix(30), To: unix(30), Count: 1, Outcome: oracle.Missed})
+			h.at(60 * time.Second)
+			h.Decided(d)
+		}},
+		{"the newest one of two runs", "", func(h history) {
+			d := next(h, []int64{unix(30)}, oracle.Range{From: unix(20), To: unix(20), Count: 1, Outcome: oracle.Missed})
+			h.at(60 * time.Second)
+			h.Decided(d)
+		}},
 		{"opened moves back", "I13", func(h history) {
 			d := h.decision("plain")
 			d.Nonce, d.SeenOpened, d.Open, d.Run = 9, d.Open, epoch.Add(5*time.Second), nil

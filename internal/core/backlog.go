@@ -1,0 +1,86 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/belfry-go/belfry/idempotency"
+)
+
+// keyOfJob is what one run at a time may have.
+type keyOfJob struct{ job, key string }
+
+// backlog are the runs that are to be taken up as workers become free.
+type backlog struct {
+	// left is what was left lying as of the last sweep, and what was opened here late since; orphans first, then oldest
+	// due first.
+	left []idempotency.Run
+
+	// fresh is what was due just now and found no worker, oldest first: every other worker goes to these, or to
+	// the keys of such a due, so that nobody waits for all that a long outage has left. It is bounded; what does not fit in, a sweep brings.
+	fresh     []idempotency.Run
+	lastFresh bool
+
+	// taken counts the runs of a key that this session has or is taking up; behind are those that wait until there is
+	// none, oldest first. No sweep shows these while one runs.
+	taken  map[keyOfJob]int
+	behind map[keyOfJob][]idempotency.Run
+}
+
+// reset forgets everything: of a lost session nothing is ours.
+func (b *backlog) reset() {
+	*b = backlog{taken: map[keyOfJob]int{}, behind: map[keyOfJob][]idempotency.Run{}}
+}
+
+// offer adds a run that was opened here, and waits.
+func (b *backlog) offer(r idempotency.Run, late bool, most int) {
+	k := keyOfJob{r.ID.Job, r.ID.Key}
+	switch {
+	case b.taken[k] > 0:
+		b.behind[k] = append(b.behind[k], r)
+	case late:
+		b.left = append(b.left, r)
+	case len(b.fresh) < most:
+		b.fresh = append(b.fresh, r)
+	}
+}
+
+// next takes out the run that a free worker goes to.
+func (b *backlog) next() (r idempotency.Run, ok bool) {
+	from := &b.left
+	if len(b.fresh) > 0 && (!b.lastFresh || len(b.left) == 0) {
+		from = &b.fresh
+	}
+	if len(*from) == 0 {
+		return r, false
+	}
+	b.lastFresh = from == &b.fresh
+	r, *from = (*from)[0], (*from)[1:]
+	return r, true
+}
+
+// yields says that it is the turn of what was due just now, of which there is none here but elsewhere.
+func (b *backlog) yields() bool {
+	if b.lastFresh || len(b.left) == 0 || len(b.fresh) > 0 {
+		return false
+	}
+	b.lastFresh = true
+	return true
+}
+
+// take notes that a run of a key is ours, or about to be.
+func (b *backlog) take(k keyOfJob) { b.taken[k]++ }
+
+// free notes that it is not any more; then comes what waits behind it.
+func (b *backlog) free(k keyOfJob) {
+	if b.taken[k]--; b.taken[k] > 0 {
+		return
+	}
+	delete(b.taken, k)
+	if q := b.behind[k]; len(q) > 0 {
+		b.left = slices.Insert(b.left, 0, q[0])
+		b.behind[k] = q[1:]
+		if len(q) == 1 {
+			delete(b.behind, k)
+		}
+	}
+}
