@@ -21,6 +21,9 @@ func (r cronRule) prev(before int64) (int64, bool) { return r.Prev(before) }
 // parseCron compiles a crontab line, prefix and all. The canonical text has one
 // blank between words and the zone as TZ=.
 func parseCron(text string) Schedule {
+	if s, ok := known(text); ok && s.isLine() {
+		return s
+	}
 	name, z, rest, err := splitZone(text)
 	if err != nil {
 		return broken(text, err)
@@ -46,6 +49,15 @@ func parseCron(text string) Schedule {
 		}
 		return r
 	})
+}
+
+// isLine says that the schedule is a crontab line alone.
+func (s Schedule) isLine() bool {
+	switch s.c.rule.(type) {
+	case cronRule, hashedRule:
+		return true
+	}
+	return false
 }
 
 // cutWord takes off the first word.
