@@ -100,7 +100,7 @@ type Config struct {
 	// is released, which takes up to 2 s + 2/5 of a Lease more. Default 25 s, <0: not at all.
 	Drain time.Duration
 
-	// MissedAfter is how late a due may be opened and still always run. What becomes of older ones, Job.Missed says. With
+	// MissedAfter is how late a due may be opened and never be missed. What becomes of older ones, Job.Missed says. With
 	// Job.Spread it counts from the start, and of a job with keys from its last start. Default 1 min.
 	MissedAfter time.Duration
 

@@ -139,6 +139,8 @@ func (r *runner) observe(a core.Action) {
 		r.log.Warn("session lost; its handlers are cancelled and a new one is opened", "session", a.Session, "why", a.Why)
 	case core.Skewed:
 		r.logSkew(a)
+	case core.NoMoreDues:
+		r.log.Warn("the schedule has no further due; the job runs no more unless its schedule is changed", "job", a.Job, "schedule", a.Schedule)
 	case core.WallStepped:
 		r.log.Info("this host's clock was set, or the host was suspended; efficiency jobs go on from what it says now", "by", a.By)
 	case core.SteppedBack:

@@ -21,7 +21,10 @@ func (c Config) checkSpread(j jobs.Job) error {
 		return nil
 	}
 	schedule, n := j.Schedule.For(j.Name), 0
-	first, _ := schedule.Next(time.Now())
+	first, ok := schedule.Next(time.Now())
+	if !ok {
+		return nil
+	}
 	for range schedule.All(first, first.Add(j.Spread)) {
 		if n++; n >= maxSpreadDues {
 			return fmt.Errorf("scheduler: job %q: Spread %v covers %d dues of its schedule or more, which would all be open at once; shorten Spread", j.Name, j.Spread, maxSpreadDues)

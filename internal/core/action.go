@@ -145,6 +145,10 @@ type (
 		Why     string
 	}
 
+	// NoMoreDues is a job whose schedule has no due after the last one, by design or because a calendar of the user's
+	// is broken: it runs no more.
+	NoMoreDues struct{ Job, Schedule string }
+
 	// WallStepped is a host whose wall clock was set, or that was suspended.
 	WallStepped struct{ By time.Duration }
 
@@ -185,6 +189,7 @@ func (Renewed) action()     {}
 func (Declared) action()    {}
 func (Lost) action()        {}
 func (SteppedBack) action() {}
+func (NoMoreDues) action()  {}
 func (WallStepped) action() {}
 func (Skewed) action()      {}
 func (Problem) action()     {}

@@ -87,6 +87,9 @@ func (c *Core) decided(j *job, d idempotency.Decision, a idempotency.Decided, he
 		return
 	}
 	c.emit(observeDecision(d))
+	if d.Next.IsZero() && !d.Seen.Next.IsZero() {
+		c.emit(NoMoreDues{Job: d.Job, Schedule: d.Schedule})
+	}
 	c.beginDecided(j, a.Runs, d.CatchUp, hedged)
 	if j.keyed() && len(d.Run) > 0 {
 		c.sweepSoon(0)

@@ -32,7 +32,9 @@ func (c *Core) fireLocalDues() {
 		if start.Before(late) {
 			start = c.nextLocal(j, late)
 		}
-		c.wallDues.set(j, c.nextLocal(j, c.now.Wall))
+		if c.wallDues.set(j, c.nextLocal(j, c.now.Wall)); j.next.IsZero() {
+			c.emit(NoMoreDues{Job: j.Name, Schedule: j.Schedule.String()})
+		}
 		switch {
 		case start.IsZero() || start.After(c.now.Wall):
 		case j.keyed() && j.Spread > 0:

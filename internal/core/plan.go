@@ -13,7 +13,7 @@ const (
 	reasonPaused  = "paused"  // inside the pause window; skipped
 	reasonAge     = "age"     // older than Missed.MaxAge, or the horizon where that is not set
 	reasonLate    = "late"    // older than MissedAfter, and the policy lets none of these run, or only the latest
-	reasonMax     = "max"     // older than MissedAfter, and Missed.Max newer ones run
+	reasonMax     = "max"     // enough newer ones run: Missed.Max, or as many as the last decision of an older definition takes
 	reasonUnknown = "unknown" // the schedule is a Custom one of an older definition: nobody can tell its dues any more
 )
 

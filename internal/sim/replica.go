@@ -259,6 +259,8 @@ func (r *Replica) observe(a core.Action) {
 	case core.Problem:
 		s.Problems++
 		r.w.note(r.Name, "problem", a.Job, a.Due, a.Err.Error())
+	case core.NoMoreDues:
+		r.w.note(r.Name, "sees no more dues", a.Job)
 	case core.WallStepped:
 		r.w.note(r.Name, "sees its clock step", a.By)
 	case core.Skewed:
