@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -10,25 +11,24 @@ import (
 // open it look for their share: time enough for the opening to commit, mostly.
 var lookAfter = [...]time.Duration{20 * time.Millisecond, 150 * time.Millisecond}
 
-// fireDues looks at every job whose time has come. One whose dues take long to
-// decide ends its turn, so that the session is renewed between many of these.
+// fireDues looks at every job whose time has come, as many as can be decided in
+// the time of a step: the session has to be renewed between many that take long.
 func (c *Core) fireDues() {
 	var due []*job
 	now := c.storeNow()
 	if c.ready() {
 		due = c.storeDues.take(now)
 	}
-	behind := false
+	spent := 0
 	for _, j := range due {
-		if behind {
+		if spent >= maxSteps {
 			c.storeDues.set(j, j.next) // its turn is the next step
 			continue
 		}
 		c.storeDues.set(j, j.look(now))
 		switch {
 		case c.rank(j.partition) == 0:
-			c.decide(j)
-			behind = j.behind
+			spent += c.decide(j)
 		case j.keyed():
 			for _, d := range lookAfter {
 				c.after(d, func() { c.sweepSoon(0) })
@@ -38,10 +38,13 @@ func (c *Core) fireDues() {
 	c.fireLocalDues()
 }
 
-// decide opens what is due of a job, or puts our definition in force.
-func (c *Core) decide(j *job) {
+var errContradicts = errors.New("its calendar gave answers that contradict each other; what was due since is recorded as missed (unknown); " +
+	"a Custom has to give the same answer to the same question, and to panic at none")
+
+// decide opens what is due of a job, or puts our definition in force. It returns how many dues it walked over.
+func (c *Core) decide(j *job) (spent int) {
 	if j.deciding || c.session == nil || c.draining {
-		return
+		return 0
 	}
 	now, missedAfter := c.reach(j)
 	p := planner{
@@ -50,11 +53,15 @@ func (c *Core) decide(j *job) {
 	}
 	until := p.until(j.entry)
 	if j.entry.Hash == j.hash && j.notYet(until) {
+		j.behind = false
 		c.see(j, j.entry) // woken too early
-		return
+		return 0
 	}
-	d := p.plan(j.entry)
+	d, spent := p.plan(j.entry)
 	d.Next = j.offerAt(d.Opened)
+	if n := len(d.Ranges); n > 0 && d.Ranges[n-1].Reason == reasonUnknown && j.entry.Hash == j.hash {
+		c.emit(Problem{Job: j.Name, Due: d.Ranges[n-1].From, Err: errContradicts})
+	}
 	d.CatchUp = j.behind || len(d.Run) > 1 || len(d.Run) == 1 && until.Sub(d.Run[0]) > c.cfg.Lease
 	j.behind = d.Opened.Before(until)
 	if !j.keyed() {
@@ -71,6 +78,7 @@ func (c *Core) decide(j *job) {
 		j.deciding = false
 		c.workers.reserved -= d.Claim
 	})
+	return spent
 }
 
 func (c *Core) decided(j *job, d idempotency.Decision, a idempotency.Decided, hedged bool) {

@@ -38,7 +38,10 @@ func (c *Core) fireLocalDues() {
 		switch {
 		case start.IsZero() || start.After(c.now.Wall):
 		case j.keyed() && j.Spread > 0:
-			c.spreadLocal(j, start, 0)
+			// Several may have come at once, after a step on or a suspension; of each, some partitions may be still to start.
+			for due := start; !due.IsZero() && !due.After(c.now.Wall); due = c.nextLocal(j, due) {
+				c.spreadLocal(j, due, 0)
+			}
 		default:
 			c.openLocal(j, start.Add(-j.delay))
 		}

@@ -40,22 +40,38 @@ type planner struct {
 // is not ours any more is decided to its end, for the next plan would not know it.
 //
 // Where nobody can tell the dues of the entry's schedule any more, one missed range stands for them, counted as one.
-func (p planner) plan(e idempotency.Entry) idempotency.Decision {
+// Spent is how many dues were walked over, at most.
+func (p planner) plan(e idempotency.Entry) (d idempotency.Decision, spent int) {
 	if p.missed.MaxAge == 0 {
 		p.missed.MaxAge = p.horizon
 	}
-	d := idempotency.Decision{Seen: e, Definition: p.def, Opened: p.until(e), Keyed: p.keyed}
-	if s, err := p.scheduleOf(e); err != nil {
-		d.Ranges = []idempotency.Range{{Job: e.Job, From: e.Opened, To: d.Opened, Count: 1, Outcome: idempotency.Missed, Reason: reasonUnknown}}
-	} else {
+	d = idempotency.Decision{Seen: e, Definition: p.def, Opened: p.until(e), Keyed: p.keyed}
+	s, err := p.scheduleOf(e)
+	switch {
+	case e.Opened.IsZero(): // nobody knows since when it is there: it has missed nothing
+	case err != nil:
+		p.giveUp(&d)
+	default:
 		w := planning{Decision: &d, schedule: s, steps: p.steps}
 		if e.Hash != p.def.Hash {
 			w.whole, w.steps = true, maxInt
 		}
 		w.decide(p.stretches(e, d.Opened), p.missed)
+		spent = w.spent
 	}
-	d.Next, _ = p.schedule.Next(d.Opened)
-	return d
+	if d.Next, _ = p.schedule.Next(d.Opened); d.Validate() != nil {
+		// A Custom has contradicted itself. The store would refuse the decision, and all others in its batch.
+		p.giveUp(&d)
+		d.Next, _ = p.schedule.Next(d.Opened)
+	}
+	return d, spent
+}
+
+// giveUp makes a decision of what nobody can tell the dues of: one missed range stands for them, counted as one.
+func (p planner) giveUp(d *idempotency.Decision) {
+	e := d.Seen
+	d.Run, d.Opened = nil, p.until(e)
+	d.Ranges = []idempotency.Range{{Job: e.Job, From: e.Opened, To: d.Opened, Count: 1, Outcome: idempotency.Missed, Reason: reasonUnknown}}
 }
 
 // until is how far a plan of the entry can come: opened never moves back.

@@ -117,7 +117,7 @@ func TestPlansAgainstSlowOnes(t *testing.T) {
 		s := someSchedules.Draw(t, "schedule")
 		p, e := drawPlanner(t, s)
 		for most := 2 + len(slowPlan(p, s, e))/900; ; most-- {
-			d := p.plan(e)
+			d, _ := p.plan(e)
 			comparePlans(t, d, slowPlan(p, s, e))
 			e.Opened, e.Next = d.Opened, d.Next
 			if !d.Opened.Before(p.until(e)) {
@@ -138,7 +138,7 @@ func TestLastPlanOfAnOldSchedule(t *testing.T) {
 		s := someSchedules.Filter(func(s jobs.Schedule) bool { _, err := jobs.ParseSchedule(s.String()); return err == nil }).Draw(t, "schedule")
 		p, e := drawPlanner(t, jobs.Every(13*time.Second))
 		e.Definition = idempotency.Definition{Job: "j", Schedule: s.String(), Hash: "old"}
-		d := p.plan(e)
+		d, _ := p.plan(e)
 		comparePlans(t, d, slowPlan(p, s, e))
 		if d.Opened.Before(p.until(e)) || !d.Next.After(d.Opened) {
 			t.Fatalf("opened is %v and next %v, at %v", d.Opened, d.Next, p.now)

@@ -83,7 +83,8 @@ func TestPlan(t *testing.T) {
 			if c.missedAfter == time.Second && c.now > 3600 {
 				p.horizon = 5 * time.Second
 			}
-			if got := spell(p.plan(c.entry)); got != c.want {
+			d, _ := p.plan(c.entry)
+			if got := spell(d); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})

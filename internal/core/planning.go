@@ -29,6 +29,16 @@ type planning struct {
 	schedule jobs.Schedule
 	steps    int
 	whole    bool // it has to cover all; what does not fit into it is missed
+	spent    int  // steps taken, as far as known
+}
+
+// tally counts. What was not finished was walked; what is more than the steps allow, and finished, was not.
+func (w *planning) tally(from, to time.Time, steps int) (int64, time.Time) {
+	n, until := w.schedule.Tally(from, to, steps)
+	if until.Before(to) || n < int64(steps) {
+		w.spent += int(n)
+	}
+	return n, until
 }
 
 // decide decides the dues of the stretches, oldest first, until one could not be decided to its end.
@@ -94,7 +104,7 @@ func (w *planning) atLeast(s stretch, n int) int {
 	had := int64(0)
 	for s.after.Before(s.to) && had < int64(n) {
 		var m int64
-		m, s.after = w.schedule.Tally(s.after, s.to, tallySteps)
+		m, s.after = w.tally(s.after, s.to, tallySteps)
 		had += m
 	}
 	return int(min(had, int64(n)))
@@ -102,7 +112,7 @@ func (w *planning) atLeast(s stretch, n int) int {
 
 // drop records that the dues of a stretch do not run, and returns how far it came.
 func (w *planning) drop(s stretch, o idempotency.Outcome, reason string) time.Time {
-	n, to := w.schedule.Tally(s.after, s.to, w.steps)
+	n, to := w.tally(s.after, s.to, w.steps)
 	w.record(s.after, to, n, o, reason)
 	return to
 }
@@ -121,7 +131,7 @@ func (w *planning) keep(s stretch, most int, reason string) time.Time {
 			w.record(s.after, base.at, base.n, idempotency.Missed, reason)
 			return base.at
 		}
-		n, at := w.schedule.Tally(end.at, s.to, max(2*most, tallySteps))
+		n, at := w.tally(end.at, s.to, max(2*most, tallySteps))
 		if n >= k {
 			base = end
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // maxStrides bounds how many passes a replica makes over one due because its starts are spread: each asks the
@@ -138,9 +139,23 @@ func (c *Core) reach(j *job) (now time.Time, missedAfter time.Duration) {
 	case j.keyed():
 		return now, missedAfter + j.starts.delay(c.cfg.Partitions-1)
 	case j.entry.Hash != j.hash:
-		return now, missedAfter + j.delay
+		return now, missedAfter + max(j.delay, c.delayBefore(j))
 	}
-	return now.Add(-j.delay), missedAfter
+	return now.Add(-j.delay), missedAfter + max(c.delayBefore(j)-j.delay, 0)
+}
+
+// delayBefore is how long after its due the entry's first start was to be, by the Spread of who decided it last: what
+// waits for that is not late.
+func (c *Core) delayBefore(j *job) time.Duration {
+	s, e := j.Schedule, j.entry
+	if e.Hash != j.hash {
+		s, _ = jobs.ParseSchedule(e.Schedule)
+	}
+	due, ok := s.Next(e.Opened)
+	if !ok || e.Next.IsZero() {
+		return 0
+	}
+	return min(max(e.Next.Sub(due), 0), c.cfg.Horizon)
 }
 
 // unstarted says whether an entry that a sweep brought is left alone: a version of the job with a shorter Spread, or none,

@@ -86,19 +86,26 @@ func (s *sweeper) sweepFailed(c *Core, err error) {
 // act starts what a sweep found: orphans first, then what waits, then openings and passes.
 func (c *Core) act(l idempotency.Lag) {
 	c.takeOrphans(l.Orphaned)
+	c.openEntries(l)
+	for _, o := range l.Open {
+		c.actOpen(l.Now, o)
+	}
+}
+
+// openEntries decides what nobody has opened, as many as can be in the time of a step. The others wait for the next one,
+// or, where we are not the owner, for the next sweep.
+func (c *Core) openEntries(l idempotency.Lag) {
+	spent := 0
 	for _, e := range l.Entries {
 		j := c.jobs[e.Job]
 		switch {
 		case j == nil || j.deciding:
-		case c.unstarted(l.Now, j, e):
+		case spent >= maxSteps || c.unstarted(l.Now, j, e):
 			c.see(j, e)
 		default:
 			j.entry = e
-			c.decide(j)
+			spent += c.decide(j)
 		}
-	}
-	for _, o := range l.Open {
-		c.actOpen(l.Now, o)
 	}
 }
 

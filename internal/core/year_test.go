@@ -24,7 +24,7 @@ func catchUp(t testing.TB, p planner, e idempotency.Entry) (decisions int, run [
 	t.Helper()
 	missed = map[string]int64{}
 	for decisions = 1; ; decisions++ {
-		d := p.plan(e)
+		d, _ := p.plan(e)
 		if err := d.Validate(); err != nil {
 			t.Fatalf("decision %d: %v", decisions, err)
 		}
