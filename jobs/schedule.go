@@ -52,8 +52,9 @@ type compiled struct {
 // a value from the job's name, the same on every replica, so that jobs spread
 // over the hour; see For. A step as wide as its field (*/60) is an error.
 //
-// A day field is unrestricted only by a bare * or ?; where both day fields are
-// restricted, either may match. What can never happen (0 0 30 2 *) is an error.
+// A day field is unrestricted by * or ?, bare or with a step of 1, alone or in a
+// list: "0 0 */1 * 1" is Mondays only. Where both day fields are restricted, either
+// may match. What can never happen (0 0 30 2 *) is an error.
 func Cron(spec string) Schedule { return parseCron(spec) }
 
 // Every fires each d, whole seconds and at least one, counted from the Unix
@@ -237,7 +238,8 @@ func (s Schedule) Prev(before time.Time) (time.Time, bool) {
 	return time.Unix(sec, 0).UTC(), true
 }
 
-// All yields the dues in (from, to], ascending.
+// All yields the dues in (from, to], ascending: nothing where from is not before to,
+// or the schedule is wrong.
 func (s Schedule) All(from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for due, ok := s.Next(from); ok && !due.After(to) && yield(due); {
@@ -246,8 +248,8 @@ func (s Schedule) All(from, to time.Time) iter.Seq[time.Time] {
 	}
 }
 
-// Count is the number of dues in (from, to]. What walks for it walks them all;
-// see Tally.
+// Count is the number of dues in (from, to]: 0 where from is not before to, or the
+// schedule is wrong. What walks for it walks them all; see Tally.
 func (s Schedule) Count(from, to time.Time) int64 {
 	n, _ := s.Tally(from, to, math.MaxInt)
 	return n
@@ -256,7 +258,8 @@ func (s Schedule) Count(from, to time.Time) int64 {
 // Tally counts the dues in (from, until]. A Custom, and some combinations of
 // many dues, have to walk their dues, and those that are excluded: they give up
 // after about that many steps, one or more, and until is how far they came, always
-// later than from. All others take no step for a due, and so until is to.
+// later than from. All others take no step for a due, and so until is to. So it is
+// where from is not before to, or the schedule is wrong: n is 0 then.
 func (s Schedule) Tally(from, to time.Time, steps int) (n int64, until time.Time) {
 	if s.fault() != nil {
 		return 0, to
