@@ -166,7 +166,7 @@ func (f *nextFlags) print(ctx context.Context, out io.Writer, d *duesOf) (err er
 	}
 	w := bufio.NewWriter(out)
 	defer func() { err = errors.Join(err, w.Flush()) }()
-	if d.String() == "@manual" {
+	if d.Schedule == jobs.Manual() {
 		fmt.Fprintln(w, "no due: it runs only when it is triggered")
 		return nil
 	}
