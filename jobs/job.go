@@ -88,6 +88,7 @@ func (j Job) WithDefaults() Job {
 
 // Validate reports everything that is wrong with the job, joined, each problem
 // naming the job and what to do. It takes the job with or without its defaults.
+// Each Custom is asked once.
 func (j Job) Validate() error {
 	var errs []error
 	add := func(err error) {
@@ -97,6 +98,9 @@ func (j Job) Validate() error {
 	}
 	add(checkName("name", j.Name, MaxName))
 	add(j.Schedule.For(j.Name).fault())
+	for _, err := range j.Schedule.customFaults() {
+		add(err)
+	}
 	if j.Run == nil {
 		add(errors.New("no handler; set Run"))
 	}

@@ -87,7 +87,9 @@ func At(times ...time.Time) Schedule {
 // else, and one that does not return stops a replica. Fractions of a second are
 // rounded up. A panic counts as never. So does an answer that is not later than
 // after, or past the year 9999: time cannot stand still, and so no walk over the
-// dues can either.
+// dues can either. To tell such an end from one that is meant, Job.Validate asks it
+// once, what comes after 1 January 2026, and reports a panic and an answer that is not
+// later; those that come up at other instants end the schedule without a word.
 //
 // name, as for a job, is all that the text and Job.Definition know of it: give a
 // changed calendar a new one.
@@ -286,6 +288,15 @@ func checkInstant(t time.Time) error {
 	return nil
 }
 
-// ZoneVersion names the zone data that Cron schedules follow. Replicas with another version may differ in their dues
-// where a country changed its clocks.
+// ZoneVersion names the zone data that Cron schedules follow, such as 2025c; it is
+// zoneinfo- and 12 digits of a hash where ZONEINFO names other data. Replicas with
+// another version may differ in their dues where a country changed its clocks.
+//
+// The data is the program's own. The variable ZONEINFO may name newer: a directory
+// or a zip file of zones, which are laid over it. All is read from disk once, when a
+// zone or the version is first needed, and kept.
 func ZoneVersion() string { return zone.Version() }
+
+// ZoneErr is why the data that ZONEINFO names could not be read, so that the
+// program's own is in use; nil where it was read, or ZONEINFO is not set.
+func ZoneErr() error { return prefix(zone.Err()) }
