@@ -115,7 +115,7 @@ func (j Job) Validate() error {
 		add(errors.New("Missed is set, but an efficiency job never runs a late due; leave it zero, or use jobs.Correctness"))
 	}
 	if j.Spread < 0 || j.Spread > maxSpread {
-		add(fmt.Errorf("Spread is %v; set it from 0 (no delay) to %s", j.Spread, shortDuration(maxSpread)))
+		add(fmt.Errorf("spread is %v; set it from 0 (no delay) to %s", j.Spread, shortDuration(maxSpread)))
 	}
 	add(j.Retry.check())
 	if j.Revision < 0 {

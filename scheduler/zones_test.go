@@ -116,7 +116,7 @@ func TestZoneInfoIsTold(t *testing.T) {
 		if err := run(ctx); err != nil {
 			t.Error(err)
 		}
-		fmt.Printf("told %q\n", log.lines("ZONEINFO"))
+		fmt.Fprintf(os.Stdout, "told %q\n", log.lines("ZONEINFO"))
 		return
 	}
 	t.Parallel()
