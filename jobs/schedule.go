@@ -89,7 +89,7 @@ func At(times ...time.Time) Schedule {
 // after, or past the year 9999: time cannot stand still, and so no walk over the
 // dues can either. To tell such an end from one that is meant, Job.Validate asks it
 // once, what comes after 1 January 2026, and reports a panic and an answer that is not
-// later; those that come up at other instants end the schedule without a word.
+// later; one that comes up at other instants ends the schedule.
 //
 // name, as for a job, is all that the text and Job.Definition know of it: give a
 // changed calendar a new one.
