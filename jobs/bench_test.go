@@ -155,16 +155,6 @@ func kept[T any](n int, parse func(i int) T) float64 {
 	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / float64(n)
 }
 
-// Schedules of one text share what they are made of: a million keys of a zoned schedule cost a pointer each.
-func TestBytesOfAnotherSchedule(t *testing.T) {
-	text := zoned("30 9 * * 1-5", "America/New_York")
-	first := parseOurs(t, text)
-	if b := kept(10_000, func(int) Schedule { return parseOurs(t, text) }); b > 64 {
-		t.Errorf("each further schedule of a text keeps %.0f bytes", b)
-	}
-	runtime.KeepAlive(first)
-}
-
 // TestBesideRobfig prints how schedules compare with robfig's:
 //
 //	go test ./jobs -run TestBesideRobfig -jobs.beside -v -count 1

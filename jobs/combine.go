@@ -57,8 +57,8 @@ func Union(s ...Schedule) Schedule {
 //
 // Days, hours and minutes that a Cron, an Every(time.Second) or a window of From
 // and Until excludes as a whole are passed over at once; other excluded dues are
-// looked at one by one. After 100,000 of them in a row, or 4,096 in the largest
-// combination, the search goes on where the next excluded window begins or ends;
+// looked at one by one. After 131,072 of them in a row, or fewer where more schedules
+// are combined, down to 4,096, the search goes on where the next excluded window begins or ends;
 // where there is none, the next due counts as never.
 func (s Schedule) Except(other Schedule) Schedule {
 	operands := []Schedule{s, other}

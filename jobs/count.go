@@ -5,38 +5,38 @@ import (
 	"slices"
 )
 
-// plain is the terms of a rule of which nothing is excluded.
-func plain(r rule) ([]term, bool) {
+// plain is the parts of a rule of which nothing is excluded.
+func plain(r rule) ([]part, bool) {
 	tree, ok := r.(*treeRule)
 	if !ok {
-		return []term{{leaf: r, from: minUnix, until: maxUnix + 1}}, true
+		return []part{{leaf: r, from: minUnix, until: maxUnix + 1}}, true
 	}
-	for _, m := range tree.terms {
+	for _, m := range tree.parts {
 		if len(m.without) > 0 {
 			return nil, false
 		}
 	}
-	return tree.terms, true
+	return tree.parts, true
 }
 
 // count counts the dues in (from, to] by spans instead of one by one: of each
-// term those that it has in no span of what is excluded or counted before. It
+// part those that it has in no span of what is excluded or counted before. It
 // reports false where it would take more than steps of them, where a Custom has
 // to be walked anyhow, and where what is excluded excludes something itself.
 func (r *treeRule) count(from, to int64, steps int) (n int64, ok bool) {
 	if r.custom {
 		return 0, false
 	}
-	terms := slices.Clone(r.terms)
-	if len(terms) > 1 { // the sparser ones take fewer steps
-		slices.SortStableFunc(terms, func(a, b term) int { return -cmp.Compare(a.most(from, to), b.most(from, to)) })
+	parts := slices.Clone(r.parts)
+	if len(parts) > 1 { // the sparser ones take fewer steps
+		slices.SortStableFunc(parts, func(a, b part) int { return -cmp.Compare(a.most(from, to), b.most(from, to)) })
 	}
-	var before []term
-	for i, m := range terms {
+	var before []part
+	for i, m := range parts {
 		others := before
 		for _, w := range m.without {
 			more, ok := plain(w)
-			if !ok || len(terms) > 1 {
+			if !ok || len(parts) > 1 {
 				return 0, false
 			}
 			others = append(others[:len(others):len(others)], more...)
@@ -45,13 +45,13 @@ func (r *treeRule) count(from, to int64, steps int) (n int64, ok bool) {
 		if !ok {
 			return 0, false
 		}
-		n, before = n+k, terms[:i+1]
+		n, before = n+k, parts[:i+1]
 	}
 	return n, true
 }
 
-// most is how many dues the term would have, were nothing excluded.
-func (m *term) most(from, to int64) int64 {
+// most is how many dues the part would have, were nothing excluded.
+func (m *part) most(from, to int64) int64 {
 	first, last := max(from, m.from-1), min(to, m.until-1)
 	if first >= last {
 		return 0
@@ -60,9 +60,9 @@ func (m *term) most(from, to int64) int64 {
 	return n
 }
 
-// countBut counts the dues that no other term has. Each step takes a span that
-// others cover, or one in which they have nothing of this term.
-func (m *term) countBut(others []term, from, to int64, steps *int) (n int64, ok bool) {
+// countBut counts the dues that no other part has. Each step takes a span that
+// others cover, or one in which they have nothing of this part.
+func (m *part) countBut(others []part, from, to int64, steps *int) (n int64, ok bool) {
 	at, end := max(from, m.from-1), min(to, m.until-1)
 	for at < end {
 		t, ok := m.leaf.next(at)
@@ -79,7 +79,7 @@ func (m *term) countBut(others []term, from, to int64, steps *int) (n int64, ok 
 				_, last := o.leaf.covers(t, m.leaf)
 				covered = max(covered, min(last, o.until-1))
 			} else {
-				_, after := aroundTerm(o, t, m.leaf)
+				_, after := aroundPart(o, t, m.leaf)
 				free = min(free, after-1)
 			}
 		}

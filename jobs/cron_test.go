@@ -34,7 +34,7 @@ func TestCronColumn(t *testing.T) {
 // Blanks of other alphabets separate nothing, in front of an interval as little as in a line.
 func TestForeignBlank(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"\u00a0@every 1h", "TZ=UTC \u2003@every 1h", "0\u00a02 * * *", "TZ=UTC\u00a00 2 * * *"} {
+	for _, text := range []string{"\u00a0@every 1h", "TZ=UTC \u2003@every 1h", "0\u00a02 * * *", "TZ=UTC\u00a00 2 * * *", "@every 1h\u00a0phase 10m", "@every 1h phase\u00a010m", "@every\u00a01h"} {
 		if s := Cron(text); s.Err() == nil {
 			t.Errorf("%q is accepted as %s", text, s)
 		}

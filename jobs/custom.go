@@ -1,6 +1,9 @@
 package jobs
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // customRule is the user's function. It is asked from a whole second, which
 // gives every replica the same question.
@@ -22,6 +25,40 @@ func (r customRule) next(after int64) (next int64, ok bool) {
 		sec++
 	}
 	return sec, sec > after && sec <= maxUnix
+}
+
+// checkedFrom is what check asks: a fixed instant, so that a job that was in order
+// once is so for good, and of a year that every calendar in use should know.
+var checkedFrom = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// check says what would count as never and cannot be meant so.
+func (r customRule) check() (err error) {
+	const advice = "return the first instant later than the one asked for, whatever that is, or the zero time for never"
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("its function panics when asked for what comes after %s (%.80q); %s", written(checkedFrom.Unix()), fmt.Sprint(p), advice)
+		}
+	}()
+	if t := r(checkedFrom); !t.IsZero() && !t.After(checkedFrom) {
+		return fmt.Errorf("its function answers %s when asked for what comes after %s; %s", t.Format(time.RFC3339Nano), written(checkedFrom.Unix()), advice)
+	}
+	return nil
+}
+
+// customFaults is what is wrong with the calendars of a schedule.
+func (s Schedule) customFaults() (errs []error) {
+	if s.fault() != nil {
+		return nil
+	}
+	s.mapped(func(leaf Schedule) Schedule {
+		if r, ok := leaf.c.rule.(customRule); ok {
+			if err := r.check(); err != nil {
+				errs = append(errs, broken(leaf.c.text, err).fault())
+			}
+		}
+		return leaf
+	})
+	return errs
 }
 
 // prev asks forward, since a calendar can only be asked so. What follows an

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -45,6 +46,44 @@ func TestCustomThatPanics(t *testing.T) {
 	_, prev := s.Prev(due)
 	if n := s.Count(due, due.AddDate(1, 0, 0)); next || prev || n != 0 {
 		t.Errorf("next %t, prev %t, %d dues", next, prev, n)
+	}
+}
+
+// CK-09: a calendar that ends by mistake is told when its job is handed over.
+func TestCustomIsChecked(t *testing.T) {
+	t.Parallel()
+	const asked = " when asked for what comes after 2026-01-01T00:00:00Z"
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name string
+		next func(time.Time) time.Time
+		says string // "": it is in order
+	}{
+		{"hour", func(t time.Time) time.Time { return t.Add(time.Hour) }, ""},
+		{"fraction", func(t time.Time) time.Time { return t.Add(1) }, ""},
+		{"never", func(time.Time) time.Time { return time.Time{} }, ""},
+		{"over", func(t time.Time) time.Time {
+			if t.Year() > 2000 {
+				return time.Time{}
+			}
+			return start
+		}, ""},
+		{"stands", func(t time.Time) time.Time { return t }, "its function answers 2026-01-01T00:00:00Z" + asked},
+		{"goes back", func(t time.Time) time.Time { return t.Add(-1) }, "its function answers 2025-12-31T23:59:59.999999999Z" + asked},
+		{"panics", func(time.Time) time.Time { panic("no\ntable") }, `its function panics` + asked + ` ("no\ntable"); return the first`},
+		{"nil", func(time.Time) time.Time { var none []time.Time; return none[0] }, `its function panics` + asked + ` ("runtime error: index out of range`},
+	} {
+		custom, calls := counted(c.next)
+		for _, s := range []Schedule{custom, Union(custom, Every(time.Hour)).From(due), Every(time.Hour).Except(custom), Union(Cron("H 2 * * *"), custom)} {
+			*calls = 0
+			err := Job{Name: "j", Schedule: s, Run: nothing}.Validate()
+			if *calls != 1 {
+				t.Errorf("%s: asked %d times", c.name, *calls)
+			}
+			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.HasPrefix(err.Error(), `jobs: job "j": schedule "@custom counted": `+c.says)) {
+				t.Errorf("%s, %s: %v; want %q", c.name, s, err, c.says)
+			}
+		}
 	}
 }
 

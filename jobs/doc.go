@@ -39,4 +39,9 @@
 // whole day (Samoa had no 30 December 2011), and those that have nothing to do
 // with daylight saving. Two replicas with different time zone data may differ where
 // a country changed its mind; see ZoneVersion.
+//
+// The time zone data is the program's own, and never the host's. Where a country
+// changes its mind before there is a release with it, the variable ZONEINFO names a
+// directory or a zip file of newer zones, for all replicas. It is read once, when it is
+// first needed, from disk; ZoneErr says why it could not be.
 package jobs

@@ -13,8 +13,8 @@ import (
 // DefaultTimeout bounds one attempt of a job whose Timeout is 0.
 const DefaultTimeout = time.Hour
 
-// MaxSpread bounds Job.Spread.
-const MaxSpread = 24 * time.Hour
+// maxSpread bounds Job.Spread.
+const maxSpread = 24 * time.Hour
 
 // Handler does the work of one occurrence. It returns nil when the work is
 // done; an error is tried again as Job.Retry says, one wrapped by Permanent is
@@ -60,7 +60,9 @@ type Job struct {
 	// together than a sweep, or a thousandth of Spread, wait for the last of them. The
 	// due, and with it the run's identity, stays; lateness counts from the start. What
 	// has not started when the schedule is edited starts then, where the job has no
-	// keys. 0: no delay. At most MaxSpread.
+	// keys. 0: no delay. At most 24 h; and Scheduler.Add refuses one that leaves less
+	// than MissedAfter + Lease of the Horizon until a due is too old to run (correctness
+	// jobs), or that covers 100 dues or more, all of which would be open at once (jobs with Keys).
 	Spread time.Duration
 	// Retry says how often and how soon a failed attempt is repeated.
 	Retry Retry
@@ -78,7 +80,7 @@ func (j Job) WithDefaults() Job {
 		j.Timeout = DefaultTimeout
 	}
 	j.Retry = j.Retry.WithDefaults()
-	j.Missed = j.Missed.WithDefaults()
+	j.Missed = j.Missed.withDefaults()
 	j.Schedule = j.Schedule.For(j.Name)
 	j.Payload = slices.Clone(j.Payload)
 	return j
@@ -86,6 +88,7 @@ func (j Job) WithDefaults() Job {
 
 // Validate reports everything that is wrong with the job, joined, each problem
 // naming the job and what to do. It takes the job with or without its defaults.
+// Each Custom is asked once.
 func (j Job) Validate() error {
 	var errs []error
 	add := func(err error) {
@@ -95,6 +98,9 @@ func (j Job) Validate() error {
 	}
 	add(checkName("name", j.Name, MaxName))
 	add(j.Schedule.For(j.Name).fault())
+	for _, err := range j.Schedule.customFaults() {
+		add(err)
+	}
 	if j.Run == nil {
 		add(errors.New("no handler; set Run"))
 	}
@@ -102,12 +108,14 @@ func (j Job) Validate() error {
 	if j.Guarantee != Correctness && j.Guarantee != Efficiency {
 		add(fmt.Errorf("guarantee %d is unknown; use jobs.Correctness or jobs.Efficiency", j.Guarantee))
 	}
-	add(j.Missed.check())
+	for _, err := range j.Missed.check() {
+		add(err)
+	}
 	if j.Missed != (Missed{}) && j.Guarantee == Efficiency {
 		add(errors.New("Missed is set, but an efficiency job never runs a late due; leave it zero, or use jobs.Correctness"))
 	}
-	if j.Spread < 0 || j.Spread > MaxSpread {
-		add(fmt.Errorf("spread %v is not from 0 to %v", j.Spread, MaxSpread))
+	if j.Spread < 0 || j.Spread > maxSpread {
+		add(fmt.Errorf("spread is %v; set it from 0 (no delay) to %s", j.Spread, shortDuration(maxSpread)))
 	}
 	add(j.Retry.check())
 	if j.Revision < 0 {

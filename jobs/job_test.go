@@ -57,6 +57,10 @@ func TestJobValidateNamesEachProblem(t *testing.T) {
 		{func(j *Job) { j.Keys = KeyList("") }, "key is empty"},
 		{func(j *Job) { j.Keys = KeyList(strings.Repeat("k", 256)) }, "256 bytes are too long"},
 		{func(j *Job) { j.Guarantee = 7 }, "guarantee 7"},
+		{func(j *Job) { j.Missed = Missed{Max: -1, MaxAge: -1} }, "Missed.Max is -1; set it from 1 to 10000"},
+		{func(j *Job) { j.Missed = Missed{Max: -1, MaxAge: -1} }, "Missed.MaxAge is -1ns; set it above 0"},
+		{func(j *Job) { j.Spread = -1 }, "spread is -1ns; set it from 0 (no delay) to 24h"},
+		{func(j *Job) { j.Spread = 24*time.Hour + 1 }, "spread is 24h0m0.000000001s; set it from 0 (no delay) to 24h"},
 		{func(j *Job) { j.Retry.First = -1 }, "Attempts to -1"},
 		{func(j *Job) { j.Retry.Max = -1 }, "leave Max 0"},
 		{func(j *Job) { j.Retry.Max = time.Millisecond }, "shorter than the first"},
@@ -65,8 +69,14 @@ func TestJobValidateNamesEachProblem(t *testing.T) {
 		j := good
 		c.spoil(&j)
 		err := j.Validate()
-		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), fmt.Sprintf("jobs: job %q: ", j.Name)) {
+		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v; want it to say %q", err, c.says)
+			continue
+		}
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			if !strings.HasPrefix(line, fmt.Sprintf("jobs: job %q: ", j.Name)) {
+				t.Errorf("%q does not name the job", line)
+			}
 		}
 	}
 	err := Job{Revision: -1}.Validate()

@@ -1,32 +1,25 @@
 package jobs
 
-import (
-	"strings"
-	"time"
+import "time"
 
-	"github.com/belfry-go/belfry/jobs/internal/zone"
-)
-
-// Location is the zone to show a schedule's dues in: the one whose wall clock it
-// follows, by the zone data that its dues are computed with (package time may
-// have other data). It is UTC for what follows no wall clock, or those of several zones.
+// Location is the zone to show a schedule's dues in: the one that its crontab lines
+// name, by the zone data that its dues are computed with (package time may have other
+// data). It is UTC where none names a zone, or several are named.
 func (s Schedule) Location() *time.Location {
-	name := ""
-	for i, word := range strings.FieldsFunc(s.String(), func(r rune) bool { return strings.ContainsRune(" (;", r) }) {
-		if i == 0 && word == "@custom" {
-			break // the rest is the user's
-		}
-		named, ok := strings.CutPrefix(word, "TZ=")
-		if ok && name != "" && named != name {
-			return time.UTC
-		}
-		if ok {
-			name = named
-		}
-	}
-	z, err := zone.Load(name)
-	if err != nil {
+	if s.fault() != nil {
 		return time.UTC
 	}
-	return z.Location()
+	loc, name := time.UTC, ""
+	s.mapped(func(leaf Schedule) Schedule {
+		r, ok := leaf.cron()
+		switch {
+		case !ok || r.zone == "" || r.zone == name:
+		case name == "":
+			loc, name = r.Location(), r.zone
+		default:
+			loc = time.UTC
+		}
+		return leaf
+	})
+	return loc
 }

@@ -1,16 +1,14 @@
 package jobs
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
 
-// DefaultMaxMissed is how many late dues MissedAll runs at most where Missed.Max
-// is 0, MaxMissed the most that it can be told to.
+// Bounds of Missed.Max.
 const (
-	DefaultMaxMissed = 100
-	MaxMissed        = 10_000
+	defaultMaxMissed = 100
+	maxMissed        = 10_000
 )
 
 // MissedPolicy says which of the dues that nobody opened in time still run.
@@ -49,31 +47,30 @@ const (
 type Missed struct {
 	// Policy is MissedLatest where it is not set.
 	Policy MissedPolicy
-	// Max bounds how many late dues MissedAll runs, the newest; at most MaxMissed. 0: DefaultMaxMissed. Only with MissedAll.
+	// Max bounds how many late dues MissedAll runs, the newest; at most 10,000. 0: 100. Only with MissedAll.
 	Max int
 	// MaxAge is how old a late due may be when it is opened, and still run. 0: scheduler.Config.Horizon,
 	// which it cannot be above. Not with MissedSkip.
 	MaxAge time.Duration
 }
 
-// WithDefaults returns a copy in which Max holds its default; MaxAge's is the scheduler's.
-func (m Missed) WithDefaults() Missed {
+// withDefaults returns a copy in which Max holds its default; MaxAge's is the scheduler's.
+func (m Missed) withDefaults() Missed {
 	if m.Policy == MissedAll && m.Max == 0 {
-		m.Max = DefaultMaxMissed
+		m.Max = defaultMaxMissed
 	}
 	return m
 }
 
-func (m Missed) check() error {
-	var errs []error
+func (m Missed) check() (errs []error) {
 	if m.Policy < MissedLatest || m.Policy > MissedAll {
 		errs = append(errs, fmt.Errorf("missed policy %d is unknown; use jobs.MissedLatest, jobs.MissedSkip or jobs.MissedAll", m.Policy))
 	}
-	if m.Max < 0 || m.Max > MaxMissed || m.Max > 0 && m.Policy != MissedAll {
-		errs = append(errs, fmt.Errorf("Missed.Max is %d; set it from 1 to %d with jobs.MissedAll, or leave it 0", m.Max, MaxMissed))
+	if m.Max < 0 || m.Max > maxMissed || m.Max > 0 && m.Policy != MissedAll {
+		errs = append(errs, fmt.Errorf("Missed.Max is %d; set it from 1 to %d with jobs.MissedAll, or leave it 0", m.Max, maxMissed))
 	}
 	if m.MaxAge < 0 || m.MaxAge > 0 && m.Policy == MissedSkip {
 		errs = append(errs, fmt.Errorf("Missed.MaxAge is %v; set it above 0 with a policy that runs late dues, or leave it 0", m.MaxAge))
 	}
-	return errors.Join(errs...)
+	return errs
 }

@@ -20,8 +20,8 @@ func TestMissed(t *testing.T) {
 		"latest, aged":         {jobs.Missed{MaxAge: time.Hour}, ""},
 		"skip":                 {jobs.Missed{Policy: jobs.MissedSkip}, ""},
 		"all":                  {jobs.Missed{Policy: jobs.MissedAll}, ""},
-		"all, most":            {jobs.Missed{Policy: jobs.MissedAll, Max: jobs.MaxMissed, MaxAge: time.Hour}, ""},
-		"too many":             {jobs.Missed{Policy: jobs.MissedAll, Max: jobs.MaxMissed + 1}, "Missed.Max is 10001; set it from 1 to 10000"},
+		"all, most":            {jobs.Missed{Policy: jobs.MissedAll, Max: 10_000, MaxAge: time.Hour}, ""},
+		"too many":             {jobs.Missed{Policy: jobs.MissedAll, Max: 10_001}, "Missed.Max is 10001; set it from 1 to 10000"},
 		"fewer than none":      {jobs.Missed{Policy: jobs.MissedAll, Max: -1}, "Missed.Max is -1; set it from 1 to 10000"},
 		"a number for latest":  {jobs.Missed{Max: 2}, "Missed.Max is 2; set it from 1 to 10000 with jobs.MissedAll"},
 		"an age for skip":      {jobs.Missed{Policy: jobs.MissedSkip, MaxAge: time.Hour}, "Missed.MaxAge is 1h0m0s; set it above 0 with a policy that runs late dues"},
@@ -40,7 +40,7 @@ func TestMissed(t *testing.T) {
 	}
 	all := job
 	all.Missed.Policy = jobs.MissedAll
-	if got := all.WithDefaults().Missed; got != (jobs.Missed{Policy: jobs.MissedAll, Max: jobs.DefaultMaxMissed}) {
+	if got := all.WithDefaults().Missed; got != (jobs.Missed{Policy: jobs.MissedAll, Max: 100}) {
 		t.Errorf("the defaults of all are %+v", got)
 	}
 	all.Guarantee = jobs.Efficiency

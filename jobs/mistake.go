@@ -2,7 +2,8 @@ package jobs
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/belfry-go/belfry/jobs/internal/crontab"
 )
 
 // maxShown bounds how much of a text, which may be anybody's input, an error shows.
@@ -28,12 +29,7 @@ func (m *mistake) Error() string {
 
 func (m *mistake) Unwrap() error { return m.err }
 
-func shown(text string) string {
-	if len(text) > maxShown {
-		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
-	}
-	return text
-}
+func shown(text string) string { return crontab.Shown(text, maxShown) }
 
 // broken is a schedule that carries what is wrong with it.
 func broken(text string, err error) Schedule {
@@ -52,8 +48,12 @@ func brokenWithin(text, place string, operand Schedule) Schedule {
 	return Schedule{&compiled{text: text, err: &inner}}
 }
 
-// brokenAs is a broken schedule under the text that was given for it.
-func brokenAs(text string, s Schedule) Schedule {
+// asGiven puts a wrong schedule under the text that was given for it; others have
+// their canonical text.
+func asGiven(text string, s Schedule) Schedule {
+	if s.fault() == nil {
+		return s
+	}
 	m := *s.c.err
 	m.text = text
 	return Schedule{&compiled{text: text, err: &m}}

@@ -52,8 +52,9 @@ type compiled struct {
 // a value from the job's name, the same on every replica, so that jobs spread
 // over the hour; see For. A step as wide as its field (*/60) is an error.
 //
-// A day field is unrestricted only by a bare * or ?; where both day fields are
-// restricted, either may match. What can never happen (0 0 30 2 *) is an error.
+// A day field is unrestricted by * or ?, bare or with a step of 1, alone or in a
+// list: "0 0 */1 * 1" is Mondays only. Where both day fields are restricted, either
+// may match. What can never happen (0 0 30 2 *) is an error.
 func Cron(spec string) Schedule { return parseCron(spec) }
 
 // Every fires each d, whole seconds and at least one, counted from the Unix
@@ -86,7 +87,9 @@ func At(times ...time.Time) Schedule {
 // else, and one that does not return stops a replica. Fractions of a second are
 // rounded up. A panic counts as never. So does an answer that is not later than
 // after, or past the year 9999: time cannot stand still, and so no walk over the
-// dues can either.
+// dues can either. To tell such an end from one that is meant, Job.Validate asks it
+// once, what comes after 1 January 2026, and reports a panic and an answer that is not
+// later; one that comes up at other instants ends the schedule.
 //
 // name, as for a job, is all that the text and Job.Definition know of it: give a
 // changed calendar a new one.
@@ -237,7 +240,8 @@ func (s Schedule) Prev(before time.Time) (time.Time, bool) {
 	return time.Unix(sec, 0).UTC(), true
 }
 
-// All yields the dues in (from, to], ascending.
+// All yields the dues in (from, to], ascending: nothing where from is not before to,
+// or the schedule is wrong.
 func (s Schedule) All(from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for due, ok := s.Next(from); ok && !due.After(to) && yield(due); {
@@ -246,8 +250,8 @@ func (s Schedule) All(from, to time.Time) iter.Seq[time.Time] {
 	}
 }
 
-// Count is the number of dues in (from, to]. What walks for it walks them all;
-// see Tally.
+// Count is the number of dues in (from, to]: 0 where from is not before to, or the
+// schedule is wrong. What walks for it walks them all; see Tally.
 func (s Schedule) Count(from, to time.Time) int64 {
 	n, _ := s.Tally(from, to, math.MaxInt)
 	return n
@@ -256,7 +260,8 @@ func (s Schedule) Count(from, to time.Time) int64 {
 // Tally counts the dues in (from, until]. A Custom, and some combinations of
 // many dues, have to walk their dues, and those that are excluded: they give up
 // after about that many steps, one or more, and until is how far they came, always
-// later than from. All others take no step for a due, and so until is to.
+// later than from. All others take no step for a due, and so until is to. So it is
+// where from is not before to, or the schedule is wrong: n is 0 then.
 func (s Schedule) Tally(from, to time.Time, steps int) (n int64, until time.Time) {
 	if s.fault() != nil {
 		return 0, to
@@ -283,6 +288,15 @@ func checkInstant(t time.Time) error {
 	return nil
 }
 
-// ZoneVersion names the zone data that Cron schedules follow. Replicas with another version may differ in their dues
-// where a country changed its clocks.
+// ZoneVersion names the zone data that Cron schedules follow, such as 2025c; it is
+// zoneinfo- and 12 digits of a hash where ZONEINFO names other data. Replicas with
+// another version may differ in their dues where a country changed its clocks.
+//
+// The data is the program's own. The variable ZONEINFO may name newer: a directory
+// or a zip file of zones, which are laid over it. All is read from disk once, when a
+// zone or the version is first needed, and kept.
 func ZoneVersion() string { return zone.Version() }
+
+// ZoneErr is why the data that ZONEINFO names could not be read, so that the
+// program's own is in use; nil where it was read, or ZONEINFO is not set.
+func ZoneErr() error { return prefix(zone.Err()) }

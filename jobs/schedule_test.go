@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,32 @@ func TestScheduleRefused(t *testing.T) {
 		if again := c.s.In("UTC").Phase(0).Err(); again == nil || again.Error() != err.Error() {
 			t.Errorf("%.40q: In and Phase hide the first mistake: %v", c.s.String(), again)
 		}
+	}
+}
+
+// A wrong schedule shows what the user wrote, and not what was made of it before it was found out.
+func TestWrongScheduleKeepsItsText(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"@every 0.5s", "@every 60m phase 0.5s", "TZ=Asia/Tokyo  @every 1500ms", "@at 2026-10-01T04:00:00.5Z", "0  0 30 feb *", "jan * * * *",
+		"union(@every 0.5s; @daily)", "except(@daily;@at 2026-10-01T04:00:00.5Z)", "from(2026-10-01T04:00:00.5Z;@daily)",
+	} {
+		s, err := ParseSchedule(text)
+		if err == nil || s.String() != text || !strings.HasPrefix(err.Error(), fmt.Sprintf("jobs: schedule %q: ", text)) {
+			t.Errorf("%q: %q, %v", text, s, err)
+		}
+	}
+	for text, says := range map[string]string{
+		"union(@daily; @every 0.5s)":         `operand 2 of union, "@every 0.5s": `,
+		"union(@daily; @every 60m phase 1x)": `operand 2 of union, "@every 60m phase 1x": `,
+		"except(@daily;0 0 30 feb *)":        `operand 2 of except, "0 0 30 feb *": day of month field, column 5: "30" never fires: the months of "feb"`,
+	} {
+		if _, err := ParseSchedule(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v; want it to say %q", text, err, says)
+		}
+	}
+	if s := Cron("@every 0.5s"); s.String() != "@every 0.5s" {
+		t.Errorf("Cron: %q", s)
 	}
 }
 

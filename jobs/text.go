@@ -67,11 +67,7 @@ func parse(text string) Schedule {
 // have a zone prefix, which Cron takes off.
 func parseNested(text string, depth int) Schedule {
 	if op, inner, ok := splitTree(text); ok {
-		s := parseTree(op, inner, depth)
-		if s.fault() != nil {
-			return brokenAs(text, s)
-		}
-		return s
+		return asGiven(text, parseTree(op, inner, depth))
 	}
 	word, rest, _ := strings.Cut(text, " ")
 	switch word {
@@ -200,7 +196,7 @@ func splitOperands(inner string) ([]string, error) {
 }
 
 func parseEvery(text, rest string) Schedule {
-	words := strings.Fields(rest)
+	words := strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(crontab.Blanks, r) })
 	if len(words) != 1 && (len(words) != 3 || words[1] != "phase") {
 		return broken(text, errors.New("write @every 1h30m, or @every 1h30m phase 10m"))
 	}
@@ -208,7 +204,7 @@ func parseEvery(text, rest string) Schedule {
 	if err != nil {
 		return broken(text, fmt.Errorf("interval: %w; write it as 90s, 15m or 1h30m", err))
 	}
-	s := newEvery(d, 0)
+	s := asGiven(text, newEvery(d, 0))
 	if len(words) == 1 || s.fault() != nil {
 		return s
 	}
@@ -216,7 +212,7 @@ func parseEvery(text, rest string) Schedule {
 	if err != nil {
 		return broken(text, fmt.Errorf("phase: %w; write it as 90s, 15m or 1h30m", err))
 	}
-	return s.Phase(phase)
+	return asGiven(text, s.Phase(phase))
 }
 
 func parseAt(text, rest string) Schedule {
@@ -228,5 +224,5 @@ func parseAt(text, rest string) Schedule {
 		}
 		times = append(times, t)
 	}
-	return At(times...)
+	return asGiven(text, At(times...))
 }

@@ -6,13 +6,13 @@ import (
 )
 
 // treeRule combines other schedules. Whether it has an instant is asked of the
-// operands as they were written; what comes next, of its terms.
+// operands as they were written; what comes next, of its parts.
 type treeRule struct {
 	op       operation
 	bound    int64 // of from and until
 	operands []Schedule
 
-	terms  []term
+	parts  []part
 	depth  int  // 1 over leaves
 	leaves int  // as often as they are written
 	custom bool // holds a Custom, so that its text is not all there is to it
@@ -48,14 +48,14 @@ func newTree(op operation, bound int64, operands []Schedule) *treeRule {
 	return r
 }
 
-// compile works out the terms. A tree is used only after it.
+// compile works out the parts. A tree is used only after it.
 func (r *treeRule) compile() {
 	if r.hashed {
 		return
 	}
-	r.terms = r.moved()
-	for i := range r.terms {
-		m, tests := &r.terms[i], 1
+	r.parts = r.moved()
+	for i := range r.parts {
+		m, tests := &r.parts[i], 1
 		m.seams = nil // an operand's
 		for _, w := range m.without {
 			tests += leavesOf(w)
@@ -63,7 +63,7 @@ func (r *treeRule) compile() {
 		}
 		slices.Sort(m.seams)
 		m.seams = slices.Compact(m.seams)
-		m.patience = max(maxTests/(len(r.terms)*tests), minPatience)
+		m.patience = max(maxTests/(len(r.parts)*tests), minPatience)
 	}
 }
 
@@ -81,21 +81,21 @@ func appendSeams(seams []int64, r rule) []int64 {
 	return seams
 }
 
-// moved is the terms of the operands with this operation moved down to each.
-func (r *treeRule) moved() []term {
-	var terms []term
+// moved is the parts of the operands with this operation moved down to each.
+func (r *treeRule) moved() []part {
+	var parts []part
 	for i, s := range r.operands {
 		if r.op == opExcept && i > 0 {
 			break // what is excluded
 		}
 		if tree, ok := s.c.rule.(*treeRule); ok {
-			terms = append(terms, tree.terms...)
+			parts = append(parts, tree.parts...)
 		} else {
-			terms = append(terms, term{leaf: s.c.rule, from: minUnix, until: maxUnix + 1})
+			parts = append(parts, part{leaf: s.c.rule, from: minUnix, until: maxUnix + 1})
 		}
 	}
-	kept := terms[:0]
-	for _, m := range terms {
+	kept := parts[:0]
+	for _, m := range parts {
 		switch r.op {
 		case opExcept:
 			m.without = append(slices.Clone(m.without), r.operands[1].c.rule)
@@ -122,9 +122,9 @@ func (r *treeRule) next(after int64) (int64, bool) {
 	least := int64(maxUnix + 1)
 	for _, look := range []int{firstLook, math.MaxInt} {
 		again := false
-		for i := range r.terms {
+		for i := range r.parts {
 			steps := look
-			switch t, is := r.terms[i].next(after, least, &steps); is {
+			switch t, is := r.parts[i].next(after, least, &steps); is {
 			case found:
 				least = t
 			case unsure:
@@ -142,9 +142,9 @@ func (r *treeRule) prev(before int64) (int64, bool) {
 	latest := int64(minUnix - 1)
 	for _, look := range []int{firstLook, math.MaxInt} {
 		again := false
-		for i := range r.terms {
+		for i := range r.parts {
 			steps := look
-			switch t, is := r.terms[i].prev(before, latest, &steps); is {
+			switch t, is := r.parts[i].prev(before, latest, &steps); is {
 			case found:
 				latest = t
 			case unsure:
@@ -177,8 +177,8 @@ func (r *treeRule) has(t int64) bool {
 }
 
 func (r *treeRule) tally(from, to int64, steps int) (n, until int64) {
-	if len(r.terms) == 1 && len(r.terms[0].without) == 0 {
-		m := r.terms[0]
+	if len(r.parts) == 1 && len(r.parts[0].without) == 0 {
+		m := r.parts[0]
 		if first, last := max(from, m.from-1), min(to, m.until-1); first < last {
 			n, until = m.leaf.tally(first, last, steps)
 			if until < last {
@@ -190,7 +190,7 @@ func (r *treeRule) tally(from, to int64, steps int) (n, until int64) {
 	if n, ok := r.count(from, to, steps); ok {
 		return n, to
 	}
-	for m := newMerge(r.terms, from, to+1, &steps); ; {
+	for m := newMerge(r.parts, from, to+1, &steps); ; {
 		due, is := m.next(&steps)
 		if is == never || due > to {
 			return n, to
@@ -232,20 +232,20 @@ func (r *treeRule) covers(t int64, leaf rule) (from, to int64) {
 // common: those between before and after. It may be shorter than it could be, since
 // it does not ask what r excludes.
 func around(r rule, t int64, leaf rule) (before, after int64) {
-	terms := []term{{leaf: r, from: minUnix, until: maxUnix + 1}}
+	parts := []part{{leaf: r, from: minUnix, until: maxUnix + 1}}
 	if tree, ok := r.(*treeRule); ok {
-		terms = tree.terms
+		parts = tree.parts
 	}
 	before, after = minUnix-1, maxUnix+1
-	for i := range terms {
-		b, a := aroundTerm(&terms[i], t, leaf)
+	for i := range parts {
+		b, a := aroundPart(&parts[i], t, leaf)
 		before, after = max(before, b), min(after, a)
 	}
 	return before, after
 }
 
-// aroundTerm is around of one term, without what is excluded from it.
-func aroundTerm(m *term, t int64, leaf rule) (before, after int64) {
+// aroundPart is around of one part, without what is excluded from it.
+func aroundPart(m *part, t int64, leaf rule) (before, after int64) {
 	before, after = minUnix-1, maxUnix+1
 	first, last := apart(m.leaf, leaf, t)
 	if next, ok := m.leaf.next(max(last, m.from-1)); ok && next < m.until {

@@ -84,7 +84,7 @@ func (w window) leaf(t *rapid.T, customs bool) model {
 
 func (w window) drawLine(t *rapid.T) string {
 	fields := []string{
-		drawPart(t, "minute", 0, 59, true).text, drawPart(t, "hour", 0, 23, true).text, "*",
+		drawFieldText(t, "minute", 0, 59, true).text, drawFieldText(t, "hour", 0, 23, true).text, "*",
 		rapid.SampledFrom([]string{"*", "*", "1-6", "7-12"}).Draw(t, "month"), rapid.SampledFrom([]string{"*", "1-5", "0"}).Draw(t, "dow"),
 	}
 	if rapid.Bool().Draw(t, "open") { // whole hours or days, as for what is excluded
@@ -92,7 +92,7 @@ func (w window) drawLine(t *rapid.T) string {
 	}
 	if w.unit == 1 {
 		fields[1] = "*"
-		fields = append([]string{drawPart(t, "second", 0, 59, true).text}, fields...)
+		fields = append([]string{drawFieldText(t, "second", 0, 59, true).text}, fields...)
 	}
 	return strings.Join(fields, " ")
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/belfry-go/belfry/jobs/internal/zone"
 )
 
-// part is a cron field of which the test knows the meaning by another way than
+// fieldText is a cron field of which the test knows the meaning by another way than
 // the parser's bits.
-type part struct {
+type fieldText struct {
 	text  string
 	match func(v int) bool
 }
 
-func drawPart(t *rapid.T, name string, low, high int, stars bool) part {
+func drawFieldText(t *rapid.T, name string, low, high int, stars bool) fieldText {
 	kinds := []string{"one", "list", "range"}
 	if stars {
 		kinds = append(kinds, "star", "step")
@@ -29,19 +29,19 @@ func drawPart(t *rapid.T, name string, low, high int, stars bool) part {
 	a, b = min(a, b), max(a, b)
 	switch rapid.SampledFrom(kinds).Draw(t, name+" kind") {
 	case "one":
-		return part{fmt.Sprint(a), func(v int) bool { return v == a }}
+		return fieldText{fmt.Sprint(a), func(v int) bool { return v == a }}
 	case "list":
-		return part{fmt.Sprintf("%d,%d", b, a), func(v int) bool { return v == a || v == b }}
+		return fieldText{fmt.Sprintf("%d,%d", b, a), func(v int) bool { return v == a || v == b }}
 	case "range":
-		return part{fmt.Sprintf("%d-%d", a, b), func(v int) bool { return a <= v && v <= b }}
+		return fieldText{fmt.Sprintf("%d-%d", a, b), func(v int) bool { return a <= v && v <= b }}
 	case "step":
 		step := rapid.IntRange(2, 6).Draw(t, name+" step")
-		return part{fmt.Sprintf("*/%d", step), func(v int) bool { return (v-low)%step == 0 }}
+		return fieldText{fmt.Sprintf("*/%d", step), func(v int) bool { return (v-low)%step == 0 }}
 	}
-	return part{"*", func(int) bool { return true }}
+	return fieldText{"*", func(int) bool { return true }}
 }
 
-type line struct{ minute, hour, dom, month, dow part }
+type line struct{ minute, hour, dom, month, dow fieldText }
 
 func (l line) String() string {
 	return strings.Join([]string{l.minute.text, l.hour.text, l.dom.text, l.month.text, l.dow.text}, " ")
@@ -109,12 +109,12 @@ func TestCronAgainstSlowWalk(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		l := line{
-			drawPart(t, "minute", 0, 59, true), drawPart(t, "hour", 0, 23, true),
-			drawPart(t, "dom", 1, 28, true), part{"*", func(int) bool { return true }},
-			drawPart(t, "dow", 0, 6, true),
+			drawFieldText(t, "minute", 0, 59, true), drawFieldText(t, "hour", 0, 23, true),
+			drawFieldText(t, "dom", 1, 28, true), fieldText{"*", func(int) bool { return true }},
+			drawFieldText(t, "dow", 0, 6, true),
 		}
 		if rapid.Bool().Draw(t, "seasonal") {
-			l.month = drawPart(t, "month", 1, 12, true)
+			l.month = drawFieldText(t, "month", 1, 12, true)
 		}
 		name := rapid.SampledFrom(zoneNames).Draw(t, "zone")
 		s := Cron(l.String()).In(name)

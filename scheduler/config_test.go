@@ -91,7 +91,7 @@ func TestAddRefused(t *testing.T) {
 		"late spread": {alone, jobs.Job{Name: "x", Schedule: good.Schedule, Run: quick, Spread: 24 * time.Hour},
 			"shorten Spread to 23h58m50s, or set Config.Horizon to 24h1m10s or more and Config.Retention above it"},
 		"dense spread": {alone, jobs.Job{Name: "x", Schedule: jobs.Every(time.Second), Keys: keys(1), Run: quick, Spread: 2 * time.Minute}, "shorten Spread"},
-		"wide spread":  {alone, jobs.Job{Name: "x", Schedule: good.Schedule, Run: quick, Spread: 25 * time.Hour}, "is not from 0 to 24h0m0s"},
+		"wide spread":  {alone, jobs.Job{Name: "x", Schedule: good.Schedule, Run: quick, Spread: 25 * time.Hour}, "set it from 0 (no delay) to 24h"},
 		"too old":      {alone, old, `job "old": Missed.MaxAge 25h0m0s is above Config.Horizon 24h0m0s, past which nothing is claimed; lower it, or raise Horizon`},
 		"no store":     {members, good, "Correctness needs a store that all replicas share; set Config.Store, or Guarantee: jobs.Efficiency"},
 	} {

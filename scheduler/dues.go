@@ -40,7 +40,7 @@ func dues(s jobs.Schedule, now time.Time) []any {
 		local = append(local, t.In(loc).Format(time.RFC3339))
 	}
 	switch {
-	case len(next) == 0 && s.String() == "@manual":
+	case len(next) == 0 && s == jobs.Manual():
 		return []any{"next", "none: it runs only when it is triggered"}
 	case len(next) == 0:
 		return []any{"next", "none: its last due is over"}

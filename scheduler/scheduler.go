@@ -65,7 +65,9 @@ func New(c Config) (*Scheduler, error) {
 const minPartitions = 8
 
 // Add adds jobs, before or during Run; all of them, or with an error none. It
-// reports every problem of every job, joined. A name that was added before is refused: Remove it first.
+// reports every problem of every job, joined. A name that was added before is refused: Remove it first. So is what Config
+// rules out: a Correctness job without a Store, a Missed.MaxAge above Horizon, and a Spread that leaves less than MissedAfter +
+// Lease of the Horizon (Correctness jobs) or covers 100 dues or more (jobs with Keys).
 // It logs the first three dues of each job after now, by the host's clock; of the first 50 where there are more.
 func (s *Scheduler) Add(list ...jobs.Job) error {
 	added, err := s.add(list)

@@ -22,13 +22,10 @@ const (
 // to know whether they are in use.
 func (r *runner) tellZones() {
 	path, zones := os.Getenv("ZONEINFO"), jobs.ZoneVersion()
-	switch {
-	case path == "":
-	case strings.HasPrefix(zones, "zoneinfo-"):
+	if err := jobs.ZoneErr(); err != nil {
+		r.log.Warn("ZONEINFO is set and zones are the program's own all the same", "zones", zones, "err", err)
+	} else if path != "" {
 		r.log.Info("zones are those that ZONEINFO names", "ZONEINFO", path, "zones", zones)
-	default:
-		r.log.Warn("ZONEINFO is set and zones are the program's own all the same: it has to name a directory or a zip file of "+
-			"zones that can be read whole, and that differ", "ZONEINFO", path, "zones", zones)
 	}
 }
 

@@ -44,7 +44,8 @@ func nextCommand() *cobra.Command {
 		Long: `Print the next dues of a schedule: in UTC, by the clock of its zone, and a note where
 that clock was changed. SPEC is any text of jobs.ParseSchedule, in quotes; put -- before one
 that begins with a dash. Dues are computed as replicas compute them, with the zones of this
-program, or those that the variable ZONEINFO names.
+program, or those that the variable ZONEINFO names. Where those cannot be read, standard
+error says so.
 
 The exit status is 2 where SPEC or a flag is wrong.`,
 		Example: `  belfry next --tz Europe/Berlin "30 2 * * 1-5"
@@ -66,6 +67,9 @@ The exit status is 2 where SPEC or a flag is wrong.`,
 		}
 		if help, _ := f.set.GetBool("help"); help {
 			return cmd.Help()
+		}
+		if err := jobs.ZoneErr(); err != nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "belfry: next: %v\n", err)
 		}
 		dues, err := f.read(f.set.Args())
 		if err == nil {
@@ -166,7 +170,7 @@ func (f *nextFlags) print(ctx context.Context, out io.Writer, d *duesOf) (err er
 	}
 	w := bufio.NewWriter(out)
 	defer func() { err = errors.Join(err, w.Flush()) }()
-	if d.String() == "@manual" {
+	if d.Schedule == jobs.Manual() {
 		fmt.Fprintln(w, "no due: it runs only when it is triggered")
 		return nil
 	}

@@ -225,3 +225,18 @@ func TestNextOfOtherZones(t *testing.T) {
 		}
 	}
 }
+
+// DP-11: zones that cannot be read are told beside the dues, which are those of the program's own.
+func TestNextOfZonesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--json"}, {}} {
+		var out, errOut strings.Builder
+		args := append([]string{"next", "-n", "1", "--after", "2023-03-26T12:00:00Z", "TZ=Asia/Beirut 0 3 * * *"}, args...)
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "ZONEINFO=/nowhere"), &out, &errOut
+		if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "2023-03-27T00:00:00Z") ||
+			!strings.HasPrefix(errOut.String(), `belfry: next: jobs: ZONEINFO="/nowhere" cannot be read, and zones are the program's own: `) {
+			t.Errorf("%q: %v, out %q, err %q", args, err, out.String(), errOut.String())
+		}
+	}
+}

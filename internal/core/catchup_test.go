@@ -18,7 +18,7 @@ func TestCatchUpInParts(t *testing.T) {
 	c.Horizon, c.Retention = 4*time.Hour, 5*time.Hour
 	w := newTower(t, c, "a")
 	const dues, each = idempotency.MaxBatch + 1, 10 * time.Second
-	w.begin(jobs.Job{Name: "j", Schedule: jobs.Every(each), Missed: jobs.Missed{Policy: jobs.MissedAll, Max: jobs.MaxMissed}, Run: none})
+	w.begin(jobs.Job{Name: "j", Schedule: jobs.Every(each), Missed: jobs.Missed{Policy: jobs.MissedAll, Max: 10_000}, Run: none})
 	w.until(time.Second)
 	w.call = func(int, string) error { return errDown }
 	w.until(dues*each + time.Second)

@@ -21,7 +21,7 @@ func at(n int) time.Time {
 
 // plannerOf plans by a schedule that is in force, or to be.
 func plannerOf(s jobs.Schedule, now time.Time, missedAfter, horizon time.Duration, m jobs.Missed) planner {
-	return planner{now: now, missedAfter: missedAfter, horizon: horizon, missed: m.WithDefaults(), schedule: s, steps: maxSteps,
+	return planner{now: now, missedAfter: missedAfter, horizon: horizon, missed: jobs.Job{Missed: m}.WithDefaults().Missed, schedule: s, steps: maxSteps,
 		def: idempotency.Definition{Job: "j", Schedule: s.String(), Hash: "h"}}
 }
 

@@ -26,7 +26,7 @@ func exact(spread time.Duration, p, partitions int) time.Duration {
 func TestStarts(t *testing.T) {
 	t.Parallel()
 	for _, partitions := range []int{8, 256, 4096, 1 << 16} {
-		for _, spread := range []time.Duration{1, 7, time.Second, 59 * time.Second, 10*time.Minute + 1, time.Hour, jobs.MaxSpread - 1, jobs.MaxSpread} {
+		for _, spread := range []time.Duration{1, 7, time.Second, 59 * time.Second, 10*time.Minute + 1, time.Hour, 24*time.Hour - 1, 24 * time.Hour} {
 			walkStarts(t, newStarts(spread, time.Second, partitions))
 		}
 	}
@@ -66,7 +66,7 @@ func walkStarts(t *testing.T, s starts) {
 func TestStartedAgreesWithDelay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		spread := time.Duration(rapid.Int64Range(1, int64(jobs.MaxSpread)).Draw(t, "spread"))
+		spread := time.Duration(rapid.Int64Range(1, int64(24*time.Hour)).Draw(t, "spread"))
 		s := newStarts(spread, time.Duration(rapid.Int64Range(1, int64(time.Minute)).Draw(t, "sweep")), 1<<rapid.IntRange(3, 16).Draw(t, "bits"))
 		since := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(spread)+int64(time.Hour)).Draw(t, "since"))
 		n := s.started(since)

@@ -8,20 +8,21 @@ import (
 // lexer reads one member. at is the place of the next byte.
 type lexer struct {
 	*field
-	text   string
-	column int // of the text's first byte
-	at     int
+	text    string // upper case
+	written string // as the user did, for refusals
+	column  int    // of the text's first byte
+	at      int
 }
 
 // fail is the refusal of the whole member or, with a place, of what is there.
 func (l *lexer) fail(at int, format string, args ...any) error {
-	return &Error{l.column + at, l.name, fmt.Sprintf("%q ", clip(l.text)) + fmt.Sprintf(format, args...)}
+	return &Error{l.column + at, l.name, fmt.Sprintf("%q ", Shown(l.written, 40)) + fmt.Sprintf(format, args...)}
 }
 
-// clip bounds how much of a text an error shows.
-func clip(text string) string {
-	if len(text) > 40 {
-		text = text[:40] + "…"
+// Shown is as much of a text, which may be anybody's input, as an error shows.
+func Shown(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
 }
@@ -31,7 +32,7 @@ func (l *lexer) unexpected(why string) error {
 	if l.at == len(l.text) {
 		return l.fail(l.at, "ends %s; %s", why, l.advice())
 	}
-	return l.fail(l.at, "has %q %s; %s", l.text[l.at], why, l.advice())
+	return l.fail(l.at, "has %q %s; %s", l.written[l.at], why, l.advice())
 }
 
 func (l *lexer) take(c byte) bool {

@@ -24,7 +24,7 @@ func parseLine(words []word) (*line, error) {
 		f := &fields[i+skipped]
 		column := w.column
 		for text := range strings.SplitSeq(w.text, ",") {
-			m, err := f.parseMember(strings.ToUpper(text), column)
+			m, err := f.parseMember(text, column)
 			if err != nil {
 				return nil, err
 			}
@@ -35,14 +35,23 @@ func parseLine(words []word) (*line, error) {
 	return ln, nil
 }
 
-// text is a field as written, in upper case.
+// text is a field in upper case.
 func (ln *line) text(place int) string {
+	return ln.list(place, func(m member) string { return m.text })
+}
+
+// written is a field as the user wrote it.
+func (ln *line) written(place int) string {
+	return ln.list(place, func(m member) string { return m.written })
+}
+
+func (ln *line) list(place int, text func(member) string) string {
 	var b strings.Builder
 	for i, m := range ln.fields[place] {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(m.text)
+		b.WriteString(text(m))
 	}
 	return b.String()
 }
@@ -111,5 +120,5 @@ func (ln *line) checkDays() error {
 		never = "never fires for some names"
 	}
 	return &Error{ln.fields[dom][0].column, fields[dom].name, fmt.Sprintf("%q %s: the months of %q have at most %d days; "+
-		"mend the day, within 1-%d or L to L-%d, or the month", clip(ln.text(dom)), never, clip(ln.text(month)), longest, longest, longest-1)}
+		"mend the day, within 1-%d or L to L-%d, or the month", Shown(ln.written(dom), 40), never, Shown(ln.written(month), 40), longest, longest, longest-1)}
 }

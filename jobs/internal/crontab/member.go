@@ -24,15 +24,17 @@ type member struct {
 	ranged    bool   // of an H: the range is written
 	any       bool   // * or ?, without a step or with one of 1
 	text      string // upper case
+	written   string // as the user did
 	column    int
 }
 
 func (m member) isHashed() bool { return m.kind == hashed }
 func (m member) isPlain() bool  { return m.kind == plain }
 
-// parseMember reads a member of the field. Its text is upper case.
-func (f *field) parseMember(text string, column int) (m member, err error) {
-	l := &lexer{field: f, text: text, column: column}
+// parseMember reads a member of the field.
+func (f *field) parseMember(written string, column int) (m member, err error) {
+	text := strings.ToUpper(written)
+	l := &lexer{field: f, text: text, written: written, column: column}
 	switch {
 	case text == "":
 		return m, l.fail(0, "is an empty member of the list; %s", f.advice())
@@ -55,7 +57,7 @@ func (f *field) parseMember(text string, column int) (m member, err error) {
 	if err == nil {
 		err = l.end()
 	}
-	m.text, m.column = text, column
+	m.text, m.written, m.column = text, written, column
 	return m, err
 }
 

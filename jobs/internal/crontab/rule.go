@@ -2,6 +2,7 @@ package crontab
 
 import (
 	"math"
+	"time"
 
 	"github.com/belfry-go/belfry/jobs/internal/zone"
 )
@@ -24,6 +25,9 @@ type Rule struct {
 	*Spec
 	zone *zone.Zone
 }
+
+// Location is the zone as package time has it.
+func (r *Rule) Location() *time.Location { return r.zone.Location() }
 
 // Next is the first due later than after, in Unix seconds; false is never.
 func (r *Rule) Next(after int64) (int64, bool) {

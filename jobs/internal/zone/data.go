@@ -47,6 +47,7 @@ const (
 type data struct {
 	entries []entry // sorted by name
 	version string
+	err     error // why it is not what environ names
 }
 
 // entry is one zone as compiled: a TZif file.
@@ -63,6 +64,7 @@ func open(path string) *data {
 	}
 	others, err := read(path, own)
 	if err != nil {
+		own.err = fmt.Errorf("%s=%.200q cannot be read, and zones are the program's own: %w; name a directory or a zip file of zones", environ, path, err)
 		return own
 	}
 	all := &data{entries: slices.Concat(others, own.entries)}
@@ -148,6 +150,9 @@ func read(path string, own *data) ([]entry, error) {
 		err = r.directory(path, "", 1)
 	} else {
 		err = r.archive(path)
+	}
+	if err == nil && len(r.found) == 0 {
+		err = errors.New("no zone is in it")
 	}
 	return r.found, err
 }

@@ -157,6 +157,9 @@ func TestOtherData(t *testing.T) {
 	if !regexp.MustCompile(`^zoneinfo-[0-9a-f]{12}$`).MatchString(other.version) {
 		t.Errorf("version %q", other.version)
 	}
+	if own.err != nil || other.err != nil {
+		t.Errorf("our own: %v; 2023b: %v", own.err, other.err)
+	}
 	if a, b := loaded(t, own, "Europe/Berlin"), loaded(t, other, "Europe/Berlin"); a != b {
 		t.Error("a zone that the other data lacks is not our own")
 	}
@@ -171,8 +174,8 @@ func TestOtherData(t *testing.T) {
 		t.Errorf("changed data has the same version: %q", v)
 	}
 	write(t, filepath.Join(dir, "same.zip"), []byte(embedded))
-	if v := open(filepath.Join(dir, "same.zip")).version; v != own.version {
-		t.Errorf("our own data, packed: %q, want %q", v, own.version)
+	if same := open(filepath.Join(dir, "same.zip")); same.version != own.version || same.err != nil {
+		t.Errorf("our own data, packed: %q, %v, want %q", same.version, same.err, own.version)
 	}
 }
 
@@ -227,6 +230,8 @@ func TestOddData(t *testing.T) {
 		}
 		if d := open(path); d.version != own.version || len(d.entries) != len(own.entries) || clock(t, d) != "03:00 EEST" {
 			t.Errorf("%s: version %q, %d zones", path, d.version, len(d.entries))
+		} else if (d.err != nil) != (path != "") || path != "" && !strings.HasPrefix(d.err.Error(), fmt.Sprintf("ZONEINFO=%q cannot be read", path)) {
+			t.Errorf("%s: %v", path, d.err)
 		}
 	}
 

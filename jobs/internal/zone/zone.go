@@ -66,3 +66,6 @@ func (z *Zone) At(unix int64) Stretch {
 // IANA data that the program has, such as 2025c; or, where ZONEINFO names data with other contents, "zoneinfo-" and 12
 // digits of their hash.
 func Version() string { return current().version }
+
+// Err is why what ZONEINFO names is not in use; nil where it is, or where ZONEINFO is not set.
+func Err() error { return current().err }

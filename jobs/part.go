@@ -2,10 +2,10 @@ package jobs
 
 import "slices"
 
-// A term is the part of a combined schedule that one of its leaves brings: the
-// leaf's dues from from, before until, that none of without has. Since Except is
-// moved down to the leaves, no walk over what is excluded ever holds another one.
-type term struct {
+// A part is what one of its leaves brings to a combined schedule: the leaf's dues
+// from from, before until, that none of without has. Since Except is moved down to
+// the leaves, no walk over what is excluded ever holds another one.
+type part struct {
 	leaf        rule
 	from, until int64
 	without     []rule
@@ -29,7 +29,7 @@ const (
 	maxTests = 1 << 18
 	// minPatience is what the largest combination still has.
 	minPatience = 1 << 12
-	// firstLook is how many dues of each term are looked at before any term is
+	// firstLook is how many dues of each part are looked at before any part is
 	// searched further, up to what others found: one that has come to its end must
 	// not cost its patience at each due of the rest.
 	firstLook = 64
@@ -40,7 +40,7 @@ const (
 // next finds the first due later than after and earlier than limit, taking one
 // of steps for each due of the leaf that it looks at. It looks at one or more,
 // whatever steps is.
-func (m *term) next(after, limit int64, steps *int) (int64, answer) {
+func (m *part) next(after, limit int64, steps *int) (int64, answer) {
 	after, limit = max(after, m.from-1), min(limit, m.until)
 	for looked, leaps := 0, 0; ; looked++ {
 		t, ok := m.leaf.next(after)
@@ -67,7 +67,7 @@ func (m *term) next(after, limit int64, steps *int) (int64, answer) {
 }
 
 // prev is next's mirror: the last due earlier than before and later than limit.
-func (m *term) prev(before, limit int64, steps *int) (int64, answer) {
+func (m *part) prev(before, limit int64, steps *int) (int64, answer) {
 	before, limit = min(before, m.until), max(limit, m.from-1)
 	for looked, leaps := 0, 0; ; looked++ {
 		t, ok := m.leaf.prev(before)
@@ -95,7 +95,7 @@ func (m *term) prev(before, limit int64, steps *int) (int64, answer) {
 
 // excluded says whether t, a due of the leaf, is excluded, and with it all of
 // the leaf's dues from first to last.
-func (m *term) excluded(t int64) (first, last int64, excluded bool) {
+func (m *part) excluded(t int64) (first, last int64, excluded bool) {
 	first, last = t, t
 	for _, w := range m.without {
 		if w.has(t) {
@@ -106,23 +106,23 @@ func (m *term) excluded(t int64) (first, last int64, excluded bool) {
 	return first, last, excluded
 }
 
-// merge walks the dues of several terms in order, each once.
+// merge walks the dues of several parts in order, each once.
 type merge struct {
-	terms []term
+	parts []part
 	heads []head
 	limit int64 // dues are earlier
 }
 
-// head is what a term comes to next.
+// head is what a part comes to next.
 type head struct {
 	at int64
 	is answer
 }
 
-func newMerge(terms []term, after, limit int64, steps *int) *merge {
-	m := &merge{terms, make([]head, len(terms)), limit}
-	for i := range terms {
-		m.heads[i].at, m.heads[i].is = terms[i].next(after, limit, steps)
+func newMerge(parts []part, after, limit int64, steps *int) *merge {
+	m := &merge{parts, make([]head, len(parts)), limit}
+	for i := range parts {
+		m.heads[i].at, m.heads[i].is = parts[i].next(after, limit, steps)
 	}
 	return m
 }
@@ -140,7 +140,7 @@ func (m *merge) next(steps *int) (int64, answer) {
 	}
 	for i, h := range m.heads {
 		if h == least {
-			m.heads[i].at, m.heads[i].is = m.terms[i].next(least.at, m.limit, steps)
+			m.heads[i].at, m.heads[i].is = m.parts[i].next(least.at, m.limit, steps)
 		}
 	}
 	return least.at, found
