@@ -7,7 +7,7 @@ import (
 )
 
 // jointly is a span round t, a due of the leaf, in which every due of the leaf is
-// one of the others', though none of these may have them all; t alone where it
+// one of the others', though each may have but some of them; t alone where it
 // knows none. It judges the times of day on t's date as one wall clock shows them.
 func jointly(leaf rule, t int64, others []term, tests *int) (from, to int64) {
 	*tests -= len(others)
@@ -32,9 +32,6 @@ func togetherAt(offset int64, leaf rule, t int64, others []term, tests *int) (fr
 		if set, ok := others[i].set(offset, t, leaf, tests); ok {
 			sets = append(sets, set)
 		}
-	}
-	if len(sets) < 2 {
-		return t, t
 	}
 	// Those that last fit best: only what is needed narrows the span.
 	slices.SortFunc(sets, func(a, b crontab.Set) int { return int(min(max(b.To-b.From-(a.To-a.From), -1), 1)) })
@@ -76,7 +73,8 @@ func (m *term) set(offset, t int64, leaf rule, tests *int) (set crontab.Set, ok 
 	case everyRule:
 		set, ok = crontab.Set{Clock: own.clock(offset), From: minUnix, To: maxUnix}, own.daily() && offset%60 == 0
 	case cronRule:
-		set, ok = own.Set(t, offset)
+		line, _ := leaf.(cronRule)
+		set, ok = own.Set(t, offset, line.Rule)
 	}
 	if !ok {
 		return set, false

@@ -8,6 +8,7 @@ type term struct {
 	from, until int64
 	without     []rule
 	others      []term // those of without
+	settled     int64  // from when on all repeats itself every 400 years; 0 for never
 	tests       int    // schedules in the leaf and in without: what one due costs
 }
 
@@ -22,12 +23,17 @@ const (
 
 const (
 	// maxTests bounds what one question to a combined schedule may cost, counted in
-	// tests of one schedule at one instant, and so its time to some tenth of a second.
-	maxTests = 1 << 20
+	// tests of one schedule at one instant, and so its time to about a tenth of a
+	// second.
+	maxTests = 1 << 18
 	// firstLook is how many dues of each term are looked at before any term is
 	// searched further, up to what others found: one that has come to its end must
 	// not use up the tests at each due of the rest.
 	firstLook = 64
+	// calendar is the 400 years after which dates and weekdays repeat themselves.
+	calendar = 146097 * aDay
+	// settledZones is 2100, when each zone has long followed a rule for each year.
+	settledZones = 4102444800
 	// fewDues is how many excluded dues in a row are passed over by what each
 	// excluding schedule covers alone, before it is asked what they cover together.
 	fewDues = 4
@@ -40,6 +46,9 @@ type step func(m *term, at, bound int64, tests *int) (int64, answer)
 // one of the leaf's dues or more, whatever tests are left.
 func (m *term) next(after, limit int64, tests *int) (int64, answer) {
 	after, limit = max(after, m.from-1), min(limit, m.until)
+	if m.settled > 0 {
+		limit = min(limit, max(after, m.settled)+calendar+1)
+	}
 	for looked := 0; ; looked++ {
 		t, ok := m.leaf.next(after)
 		if !ok || t <= after || t >= limit {

@@ -52,17 +52,34 @@ func (r *treeRule) compile() {
 		return
 	}
 	r.terms = r.moved()
+	r.seams = appendSeams([]int64{settledZones}, r)
+	slices.Sort(r.seams)
+	r.seams = slices.Compact(r.seams)
 	for i := range r.terms {
 		m := &r.terms[i]
-		m.tests, m.others = 1, nil // an operand's
+		m.tests, m.others, m.settled = 1, nil, 0 // an operand's
+		if repeats(m.leaf) && !slices.ContainsFunc(m.without, func(w rule) bool { return !repeats(w) }) {
+			m.settled = r.seams[len(r.seams)-1]
+		}
 		for _, w := range m.without {
 			m.tests += leavesOf(w)
 			m.others = append(m.others, termsOf(w)...)
 		}
 	}
-	r.seams = appendSeams(nil, r)
-	slices.Sort(r.seams)
-	r.seams = slices.Compact(r.seams)
+}
+
+// repeats says whether the rule repeats itself every 400 years where no zone
+// changes its mind and no window begins or ends.
+func repeats(r rule) bool {
+	switch r := r.(type) {
+	case everyRule:
+		return calendar%r.step == 0
+	case cronRule:
+		return true
+	case *treeRule:
+		return !slices.ContainsFunc(r.operands, func(s Schedule) bool { return !repeats(s.c.rule) })
+	}
+	return false
 }
 
 func appendSeams(seams []int64, r rule) []int64 {

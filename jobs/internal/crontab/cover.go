@@ -112,15 +112,16 @@ type Set struct {
 
 // Set is the rule's dues round t, as a wall clock of the given offset shows them.
 // It reports false where that is not the rule's own clock, or its line does not
-// name the date. The span never leaves t's stretch of constant offset.
-func (r *Rule) Set(t, offset int64) (set Set, ok bool) {
+// name the date. The span never leaves t's stretch of constant offset. It may skip
+// dates on which of has no dues, if that is not nil: t is one of these.
+func (r *Rule) Set(t, offset int64, of *Rule) (set Set, ok bool) {
 	s := r.zone.At(t)
 	from, to := inside(&s)
 	if s.Offset != offset || t < from || t+offset < r.floor(&s) || r.hashed {
 		return set, false
 	}
 	from = max(from+offset, r.floor(&s)) - offset
-	if !r.everyDay() {
+	if !r.everyDay() && (of == nil || of.zone != r.zone || !r.names(of.Spec)) {
 		date := (t + offset + epoch) / day
 		first, last, ok := r.run(uint32(date))
 		if !ok {
@@ -130,6 +131,21 @@ func (r *Rule) Set(t, offset int64) (set Set, ok bool) {
 		from, to = max(from, begin-int64(first)*day), min(to, begin+int64(last+1)*day-1)
 	}
 	return Set{Clock{r.second, r.minute, r.hour}, from, to}, true
+}
+
+// names says whether the line names each date that another does.
+func (s *Spec) names(other *Spec) bool {
+	if other.months&^s.months != 0 {
+		return false
+	}
+	for length := range s.days {
+		for first, days := range s.days[length] {
+			if other.days[length][first]&^days != 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // run is how many days before and after a date of the same month the line names too, all
