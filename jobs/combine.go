@@ -55,11 +55,18 @@ func Union(s ...Schedule) Schedule {
 // fires at whole minutes. Excepting again excludes the Union of both. What
 // excludes all dues from 1970 on is an error.
 //
-// Days, hours and minutes that a Cron, an Every(time.Second) or a window of From
-// and Until excludes as a whole are passed over at once; other excluded dues are
-// looked at one by one. After 131,072 of them in a row, or fewer where more schedules
-// are combined, down to 4,096, the search goes on where the next excluded window begins or ends;
-// where there is none, the next due counts as never.
+// Excluded dues are passed over by whole hours and days where the Cron lines of
+// one zone, an Every that divides the minute, the hour or the day, and windows of
+// From and Until exclude these alone or together; all others are looked at one by
+// one. A question may cost some 260,000 tests of one schedule at one instant in
+// all. A combination that has not found its first due from 1970 on by then, or
+// cannot be sure that it is the first, is an error, unless it holds a Custom or an
+// H. Where a later question comes to that end, it goes on further away, in twice
+// the distance each time and where windows begin or end: it may miss dues in
+// between, and says never only where there is none at those places either.
+//
+// An H is another value for each job: For, and so Add, tells that nothing is left
+// for this one's name. Exclude no single minutes of a line that has H for its minute.
 func (s Schedule) Except(other Schedule) Schedule {
 	operands := []Schedule{s, other}
 	if wrong, ok := refused(opExcept, 0, operands); ok {
@@ -165,14 +172,18 @@ func combine(op operation, bound int64, operands []Schedule) Schedule {
 	return intern(text, func() rule { return tree })
 }
 
-// checkFires refuses what has no due from 1970 on. No clock is read, so that a
+// checkFires refuses what has no due from 1970 on, or hides it too well. No clock is read, so that a
 // schedule which was right once is right for good; and a user's own calendar is
 // not asked, since it might be slow.
 func (r *treeRule) checkFires() error {
 	if r.hashed {
 		return nil
 	}
-	if _, ok := r.next(-1); ok {
+	first, sure := r.search((*part).next, -1, maxUnix+1, maxTests)
+	if !sure {
+		return errors.New("too many dues are excluded one by one to tell what is left; exclude whole hours or days")
+	}
+	if first <= maxUnix {
 		return nil
 	}
 	switch r.op {

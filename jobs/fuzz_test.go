@@ -19,6 +19,9 @@ func FuzzParseSchedule(f *testing.F) {
 		"from(2026-10-01T04:00:00Z; until(2026-10-02T00:00:00Z; TZ=Europe/Berlin */5 * * * *))",
 		"from(2026-10-01T04:00:00.5Z; @daily)", "from(; @daily)", "until(0001-01-01T00:00:00Z; @daily)", "TZ=UTC union(@daily; @hourly)",
 		"union(union(union(union(union(union(union(union(union(@daily)))))))))", "union(@daily", "union(@daily))", "except(a; b; c)",
+		"except(* * * * *; union(0-29 * * 3-8 *; 30-59 * * 3-8 *))", "except(@every 1m; union(@every 2m; @every 2m phase 1m))",
+		"except(@every 1m; from(2030-01-01T00:00:00Z; union(@every 3m; @every 3m phase 1m; @every 3m phase 2m)))",
+		"except(TZ=Europe/Berlin * * * * *; union(TZ=Europe/Berlin 0-29 2 * * 1-5; except(30-59 2 * * *; H 2 1 * *)))",
 	} {
 		f.Add(text, int64(1_324_000_000))
 	}

@@ -1,9 +1,6 @@
 package jobs
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // treeRule combines other schedules. Whether it has an instant is asked of the
 // operands as they were written; what comes next, of its parts.
@@ -13,10 +10,11 @@ type treeRule struct {
 	operands []Schedule
 
 	parts  []part
-	depth  int  // 1 over leaves
-	leaves int  // as often as they are written
-	custom bool // holds a Custom, so that its text is not all there is to it
-	hashed bool // holds an H, so that it has no dues before For
+	depth  int     // 1 over leaves
+	leaves int     // as often as they are written
+	seams  []int64 // where a window begins or ends, ascending
+	custom bool    // holds a Custom, so that its text is not all there is to it
+	hashed bool    // holds an H, so that it has no dues before For
 }
 
 // operation is a word of the grammar.
@@ -54,17 +52,34 @@ func (r *treeRule) compile() {
 		return
 	}
 	r.parts = r.moved()
+	r.seams = appendSeams([]int64{settledZones}, r)
+	slices.Sort(r.seams)
+	r.seams = slices.Compact(r.seams)
 	for i := range r.parts {
-		m, tests := &r.parts[i], 1
-		m.seams = nil // an operand's
-		for _, w := range m.without {
-			tests += leavesOf(w)
-			m.seams = appendSeams(m.seams, w)
+		m := &r.parts[i]
+		m.tests, m.others, m.settled = 1, nil, 0 // an operand's
+		if repeats(m.leaf) && !slices.ContainsFunc(m.without, func(w rule) bool { return !repeats(w) }) {
+			m.settled = r.seams[len(r.seams)-1]
 		}
-		slices.Sort(m.seams)
-		m.seams = slices.Compact(m.seams)
-		m.patience = max(maxTests/(len(r.parts)*tests), minPatience)
+		for _, w := range m.without {
+			m.tests += leavesOf(w)
+			m.others = append(m.others, partsOf(w)...)
+		}
 	}
+}
+
+// repeats says whether the rule repeats itself every 400 years where no zone
+// changes its mind and no window begins or ends.
+func repeats(r rule) bool {
+	switch r := r.(type) {
+	case everyRule:
+		return calendar%r.step == 0
+	case cronRule:
+		return true
+	case *treeRule:
+		return !slices.ContainsFunc(r.operands, func(s Schedule) bool { return !repeats(s.c.rule) })
+	}
+	return false
 }
 
 func appendSeams(seams []int64, r rule) []int64 {
@@ -88,11 +103,7 @@ func (r *treeRule) moved() []part {
 		if r.op == opExcept && i > 0 {
 			break // what is excluded
 		}
-		if tree, ok := s.c.rule.(*treeRule); ok {
-			parts = append(parts, tree.parts...)
-		} else {
-			parts = append(parts, part{leaf: s.c.rule, from: minUnix, until: maxUnix + 1})
-		}
+		parts = append(parts, partsOf(s.c.rule)...)
 	}
 	kept := parts[:0]
 	for _, m := range parts {
@@ -118,44 +129,118 @@ func leavesOf(r rule) int {
 	return 1
 }
 
+// partsOf is the parts of any rule.
+func partsOf(r rule) []part {
+	if tree, ok := r.(*treeRule); ok {
+		return tree.parts
+	}
+	return []part{{leaf: r, from: minUnix, until: maxUnix + 1}}
+}
+
 func (r *treeRule) next(after int64) (int64, bool) {
-	least := int64(maxUnix + 1)
-	for _, look := range []int{firstLook, math.MaxInt} {
-		again := false
-		for i := range r.parts {
-			steps := look
-			switch t, is := r.parts[i].next(after, least, &steps); is {
-			case found:
-				least = t
-			case unsure:
-				again = true
-			}
-		}
-		if !again {
-			break
-		}
+	least, sure := r.search((*part).next, after, maxUnix+1, maxTests)
+	if !sure && least > maxUnix {
+		least = r.leap(after)
 	}
 	return least, least <= maxUnix
 }
 
 func (r *treeRule) prev(before int64) (int64, bool) {
-	latest := int64(minUnix - 1)
-	for _, look := range []int{firstLook, math.MaxInt} {
-		again := false
-		for i := range r.parts {
-			steps := look
-			switch t, is := r.parts[i].prev(before, latest, &steps); is {
-			case found:
-				latest = t
-			case unsure:
-				again = true
-			}
-		}
-		if !again {
-			break
-		}
+	latest, sure := r.search((*part).prev, before, minUnix-1, maxTests)
+	if !sure && latest < minUnix {
+		latest = r.leapBack(before)
 	}
 	return latest, latest >= minUnix
+}
+
+// search is the due nearest to at, or the bound if there is none before it. It
+// looks ever further along each part, so that none uses up the tests of all, and
+// is not sure where they ran out.
+func (r *treeRule) search(look step, at, bound int64, tests int) (nearest int64, sure bool) {
+	type open struct {
+		m  *part
+		at int64
+	}
+	var again []open
+	try := func(o open, dues int) bool {
+		share := min(dues*o.m.tests, tests)
+		tests -= share
+		t, is := look(o.m, o.at, bound, &share)
+		tests += share
+		switch is {
+		case found:
+			bound = t
+		case unsure:
+			o.at = t
+			again = append(again, o)
+		}
+		return is != unsure || tests > 0
+	}
+	for i := range r.parts {
+		if !try(open{&r.parts[i], at}, firstLook) {
+			return bound, false
+		}
+	}
+	for dues := 4 * firstLook; len(again) > 0; dues *= 4 {
+		opened := again
+		again = nil
+		for _, o := range opened {
+			if !try(o, dues) {
+				return bound, false
+			}
+		}
+	}
+	return bound, true
+}
+
+// leaps is how often a search that ran out of tests goes on further away: a year
+// has 2^13 hours, and the years that can be written 2^27.
+const leaps = 64
+
+// leap goes on where a search for what comes after an instant ran out of tests: in
+// twice the distance each time, and where windows begin or end. What it finds is a
+// due, if not always the first: a job must not fall silent for good.
+func (r *treeRule) leap(after int64) int64 {
+	distance, i := int64(60*60), 0
+	for range leaps {
+		for i < len(r.seams) && r.seams[i] <= after+1 {
+			i++
+		}
+		if further := after + distance; i < len(r.seams) && r.seams[i]-1 <= further {
+			after = r.seams[i] - 1
+		} else {
+			after, distance = further, 2*distance
+		}
+		if after >= maxUnix {
+			break
+		}
+		if t, _ := r.search((*part).next, after, maxUnix+1, maxTests/leaps); t <= maxUnix {
+			return t
+		}
+	}
+	return maxUnix + 1
+}
+
+// leapBack is leap's mirror.
+func (r *treeRule) leapBack(before int64) int64 {
+	distance, i := int64(60*60), len(r.seams)
+	for range leaps {
+		for i > 0 && r.seams[i-1] >= before {
+			i--
+		}
+		if further := before - distance; i > 0 && r.seams[i-1] >= further {
+			before = r.seams[i-1]
+		} else {
+			before, distance = further, 2*distance
+		}
+		if before <= minUnix {
+			break
+		}
+		if t, _ := r.search((*part).prev, before, minUnix-1, maxTests/leaps); t >= minUnix {
+			return t
+		}
+	}
+	return minUnix - 1
 }
 
 func (r *treeRule) has(t int64) bool {
@@ -232,10 +317,7 @@ func (r *treeRule) covers(t int64, leaf rule) (from, to int64) {
 // common: those between before and after. It may be shorter than it could be, since
 // it does not ask what r excludes.
 func around(r rule, t int64, leaf rule) (before, after int64) {
-	parts := []part{{leaf: r, from: minUnix, until: maxUnix + 1}}
-	if tree, ok := r.(*treeRule); ok {
-		parts = tree.parts
-	}
+	parts := partsOf(r)
 	before, after = minUnix-1, maxUnix+1
 	for i := range parts {
 		b, a := aroundPart(&parts[i], t, leaf)

@@ -100,3 +100,96 @@ func (s *Spec) everyDay() bool {
 }
 
 const allMonths = 1<<13 - 1<<1
+
+// Offset is that of the rule's clock from UTC.
+func (r *Rule) Offset(t int64) int64 { return r.zone.At(t).Offset }
+
+// Set is what has its times of day on each date of a span, both ends included.
+type Set struct {
+	Clock
+	From, To int64
+}
+
+// Set is the rule's dues round t, as a wall clock of the given offset shows them.
+// It reports false where that is not the rule's own clock, or its line does not
+// name the date. The span never leaves t's stretch of constant offset. It may skip
+// dates on which of has no dues, if that is not nil: t is one of these.
+func (r *Rule) Set(t, offset int64, of *Rule) (set Set, ok bool) {
+	s := r.zone.At(t)
+	from, to := inside(&s)
+	if s.Offset != offset || t < from || t+offset < r.floor(&s) || r.hashed {
+		return set, false
+	}
+	from = max(from+offset, r.floor(&s)) - offset
+	if !r.everyDay() && (of == nil || of.zone != r.zone || !r.names(of.Spec)) {
+		date := (t + offset + epoch) / day
+		first, last, ok := r.run(uint32(date))
+		if !ok {
+			return set, false
+		}
+		begin := t - (t+offset+epoch)%day
+		from, to = max(from, begin-int64(first)*day), min(to, begin+int64(last+1)*day-1)
+	}
+	return Set{Clock{r.second, r.minute, r.hour}, from, to}, true
+}
+
+// names says whether the line names each date that another does.
+func (s *Spec) names(other *Spec) bool {
+	if other.months&^s.months != 0 {
+		return false
+	}
+	for length := range s.days {
+		for first, days := range s.days[length] {
+			if other.days[length][first]&^days != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// run is how many days before and after a date of the same month the line names too, all
+// between as well; false where it does not name the date.
+func (s *Spec) run(date uint32) (before, after uint32, ok bool) {
+	y, m, d := civil(date)
+	days := s.daysOf(y, m, firstOf(y, m))
+	if days>>d&1 == 0 {
+		return 0, 0, false
+	}
+	for days>>(d-before-1)&1 != 0 {
+		before++
+	}
+	for days>>(d+after+1)&1 != 0 {
+		after++
+	}
+	return before, after, true
+}
+
+// Within says whether the others together have all of the set's times of day,
+// and narrows its span to that in which they do. Each step of it is one of tests.
+func (c *Set) Within(others []Set, tests *int) bool {
+	if c.Second == 0 || c.Minute == 0 || c.Hour == 0 {
+		return true
+	}
+	for i, o := range others {
+		if *tests--; *tests < 0 {
+			return false
+		}
+		second, minute, hour := c.Second&o.Second, c.Minute&o.Minute, c.Hour&o.Hour
+		if second == 0 || minute == 0 || hour == 0 {
+			continue
+		}
+		c.From, c.To = max(c.From, o.From), min(c.To, o.To)
+		for _, left := range []Clock{
+			{c.Second &^ second, c.Minute, c.Hour}, {second, c.Minute &^ minute, c.Hour}, {second, minute, c.Hour &^ hour},
+		} {
+			rest := Set{left, c.From, c.To}
+			if !rest.Within(others[i+1:], tests) {
+				return false
+			}
+			c.From, c.To = rest.From, rest.To
+		}
+		return true
+	}
+	return false
+}
