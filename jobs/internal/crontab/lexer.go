@@ -2,7 +2,9 @@ package crontab
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // lexer reads one member. at is the place of the next byte.
@@ -19,10 +21,15 @@ func (l *lexer) fail(at int, format string, args ...any) error {
 	return &Error{l.column + at, l.name, fmt.Sprintf("%q ", Shown(l.written, 40)) + fmt.Sprintf(format, args...)}
 }
 
-// Shown is as much of a text, which may be anybody's input, as an error shows.
+// Shown is as much of a text, which may be anybody's input, as an error shows: so many bytes once it is quoted.
 func Shown(text string, most int) string {
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+	quoted := 0
+	for i := 0; i < len(text); {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		if quoted += len(strconv.Quote(text[i:i+size])) - 2; quoted > most {
+			return text[:i] + "…"
+		}
+		i += size
 	}
 	return text
 }

@@ -129,8 +129,8 @@ func checkWords(text string, words []word) error {
 		return &Error{Column: len(text) + 1, Reason: "nothing to go by; write five fields, such as 0 2 * * *, or @every 1h"}
 	}
 	if words[0].text[0] == '@' {
-		return &Error{Column: words[0].column, Reason: fmt.Sprintf("%.40q is no descriptor; write @hourly, @daily, @midnight, @weekly, "+
-			"@monthly, @yearly or @annually, in lower case and alone, or five fields, such as 0 2 * * *", text)}
+		return &Error{Column: words[0].column, Reason: fmt.Sprintf("%q is no descriptor; write @hourly, @daily, @midnight, @weekly, "+
+			"@monthly, @yearly or @annually, in lower case and alone, or five fields, such as 0 2 * * *", Shown(text, 40))}
 	}
 	if err := checkAlphabet(words); err != nil {
 		return err
