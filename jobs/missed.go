@@ -34,7 +34,7 @@ const (
 //
 //   - age: it is older than MaxAge;
 //   - late: the policy is MissedSkip, or MissedLatest and this is not the latest;
-//   - max: the policy is MissedAll, and Max newer late ones run;
+//   - max: Max newer late ones run (MissedAll), or it is of an older definition, of which the newest 1,000 run at most;
 //   - unknown: it is of an older definition of the job whose schedule was a Custom
 //     one, and nobody can tell how many there are: the range counts as one.
 //

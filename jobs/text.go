@@ -19,7 +19,7 @@ const maxText = 32 << 10
 //	@every 1h30m phase 10m            as Every, with an optional Phase
 //	@at 2026-10-01T04:00:00Z,…        as At
 //	@manual                           as Manual
-//	union(A; B; …)                    as Union, of two schedules or more
+//	union(A; B; …)                    as Union; of one schedule it is that one
 //	except(A; B)                      as A.Except(B)
 //	from(2026-10-01T04:00:00Z; A)     as A.From
 //	until(2026-10-01T04:00:00Z; A)    as A.Until
@@ -153,9 +153,9 @@ func parseTree(op operation, inner string, depth int) Schedule {
 }
 
 func parseWindow(op operation, parts []string, depth int) Schedule {
-	bound, err := time.Parse(time.RFC3339, parts[0])
+	bound, err := parseInstant(parts[0])
 	if err != nil {
-		return broken(parts[0], fmt.Errorf("instant %.40q: write it as 2026-10-01T04:00:00Z", parts[0]))
+		return broken(parts[0], err)
 	}
 	s := parseNested(parts[1], depth+1)
 	if op == opFrom {
@@ -200,17 +200,17 @@ func parseEvery(text, rest string) Schedule {
 	if len(words) != 1 && (len(words) != 3 || words[1] != "phase") {
 		return broken(text, errors.New("write @every 1h30m, or @every 1h30m phase 10m"))
 	}
-	d, err := time.ParseDuration(words[0])
+	d, err := parseDuration("interval", words[0])
 	if err != nil {
-		return broken(text, fmt.Errorf("interval: %w; write it as 90s, 15m or 1h30m", err))
+		return broken(text, err)
 	}
 	s := asGiven(text, newEvery(d, 0))
 	if len(words) == 1 || s.fault() != nil {
 		return s
 	}
-	phase, err := time.ParseDuration(words[2])
+	phase, err := parseDuration("phase", words[2])
 	if err != nil {
-		return broken(text, fmt.Errorf("phase: %w; write it as 90s, 15m or 1h30m", err))
+		return broken(text, err)
 	}
 	return asGiven(text, s.Phase(phase))
 }
@@ -218,11 +218,27 @@ func parseEvery(text, rest string) Schedule {
 func parseAt(text, rest string) Schedule {
 	var times []time.Time
 	for one := range strings.SplitSeq(rest, ",") {
-		t, err := time.Parse(time.RFC3339, strings.Trim(one, crontab.Blanks))
+		t, err := parseInstant(strings.Trim(one, crontab.Blanks))
 		if err != nil {
-			return broken(text, fmt.Errorf("instant %.40q: write it as 2026-10-01T04:00:00Z", one))
+			return broken(text, fmt.Errorf("instant %d of the list: %w", len(times)+1, err))
 		}
 		times = append(times, t)
 	}
 	return asGiven(text, At(times...))
+}
+
+// parseInstant reads RFC 3339 to the letter; time.Parse takes 4:00 and 00,5 too.
+func parseInstant(text string) (t time.Time, err error) {
+	if err := t.UnmarshalText([]byte(text)); err != nil {
+		return t, fmt.Errorf("%q is no instant with a zone; write it as 2026-10-01T04:00:00Z, or with an offset such as -04:00", crontab.Shown(text, maxShown))
+	}
+	return t, nil
+}
+
+func parseDuration(what, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s %q is no duration; write it as 90s, 15m or 1h30m", what, crontab.Shown(text, maxShown))
+	}
+	return d, nil
 }

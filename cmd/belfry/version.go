@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/belfry-go/belfry/jobs"
 )
 
 func versionCommand() *cobra.Command {
@@ -34,5 +36,5 @@ func version(info *debug.BuildInfo) string {
 			}
 		}
 	}
-	return fmt.Sprintf("belfry %s%s%s, %s %s/%s", v, revision, modified, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("belfry %s%s%s, %s %s/%s, zones %s", v, revision, modified, runtime.Version(), runtime.GOOS, runtime.GOARCH, jobs.ZoneVersion())
 }

@@ -54,6 +54,7 @@ var onlyIn = []struct {
 	{"github.com/redis/go-redis", []string{"idempotency/redis", "cmd", "examples"}},
 	{"go.etcd.io/etcd", []string{"idempotency/etcd", "membership/etcdelector", "cmd", "examples"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},
+	{"github.com/spf13/pflag", []string{"cmd"}},
 }
 
 // matches reports whether dir is what pattern names: itself, or for "x/..." anything below x.

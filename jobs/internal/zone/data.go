@@ -220,12 +220,17 @@ func (r *reader) file(name string, open func() (io.ReadCloser, error)) error {
 	if err != nil {
 		return err
 	}
+	if r.bytes += len(content); r.bytes > maxBytes { // also of what is no zone: a bomb must not cost more
+		return errTooMuch
+	}
 	if _, known := r.own.find(name); !known && !strings.HasPrefix(string(content), "TZif") {
 		return nil
 	}
 	r.found = append(r.found, entry{name, string(content)})
-	if r.bytes += len(content); r.bytes > maxBytes || len(r.found) > maxZones {
-		return errors.New("too much to be zone data")
+	if len(r.found) > maxZones {
+		return errTooMuch
 	}
 	return nil
 }
+
+var errTooMuch = errors.New("too much to be zone data")
