@@ -21,13 +21,16 @@ func TestFaultyNetwork(t *testing.T) {
 		p := s.through(t)
 		a, b := s.open(t), s.open(t)
 		oneIn := func(n int) faultproxy.Match { return func([]byte) bool { return rand.IntN(n) == 0 } }
+		// Not each commit's answer is lost: no session could be opened then, and the trouble that comes with the questions
+		// would never be over.
+		someCommits := func(chunk []byte) bool { return s.commit(chunk) && rand.IntN(3) > 0 }
 		faults := []func(on bool){
 			func(bool) { p.Reset() },
 			func(on bool) { p.ToClient.CutAfter(bytes(on, 5000), faultproxy.Reset) },
 			func(on bool) { p.ToServer.CutAfter(bytes(on, 20_000), faultproxy.Close) },
 			func(on bool) { p.ToClient.Lose(when(on, oneIn(30)), faultproxy.Reset) },
 			func(on bool) { p.ToServer.Lose(when(on, oneIn(30)), faultproxy.Reset) },
-			func(on bool) { s.lose(p, when(on, s.commit), faultproxy.Reset) },
+			func(on bool) { s.lose(p, when(on, someCommits), faultproxy.Reset) },
 			func(on bool) { p.ToClient.Lose(when(on, oneIn(100)), faultproxy.Hang) },
 			func(on bool) {
 				var d func() time.Duration
