@@ -151,7 +151,7 @@ func (m *mixer) claim(ctx context.Context, batch []idempotency.Claim) error {
 	if err != nil {
 		return err
 	}
-	fresh := make(map[int64]bool)
+	fresh := make(map[int64]bool) // a run that the batch asks for twice is answered twice
 	for i, a := range answers {
 		if a.Verdict == idempotency.Won && !fresh[a.Fence] {
 			fresh[a.Fence] = true
@@ -170,7 +170,8 @@ func (m *mixer) claim(ctx context.Context, batch []idempotency.Claim) error {
 		if a.Verdict == idempotency.Won && answers[i].Verdict == idempotency.Won && a.Fence != answers[i].Fence {
 			return fmt.Errorf("%v was won twice under one nonce: %+v, then %+v", batch[i].ID, answers[i], a)
 		}
-		if a.Verdict == idempotency.Won && answers[i].Verdict != idempotency.Won {
+		if a.Verdict == idempotency.Won && answers[i].Verdict != idempotency.Won && !fresh[a.Fence] {
+			fresh[a.Fence] = true
 			m.o.won(batch[i], a, before[i])
 			m.held = append(m.held, done(batch[i].ID, a.Fence))
 		}
