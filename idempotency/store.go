@@ -20,6 +20,10 @@ var (
 	// ErrRefused is wrapped by an error of OpenSession that no repetition can
 	// mend, such as another number of partitions. Its text says what to do.
 	ErrRefused = errors.New("idempotency: the store refuses this replica")
+
+	// ErrRejected is wrapped by an error of Submit that no repetition can mend, such as a command about a run that has
+	// ended. Its text says why and what to do. Nothing was done or recorded.
+	ErrRejected = errors.New("idempotency: the command is rejected")
 )
 
 // Store is the contract that every driver passes storetest with.
@@ -78,7 +82,9 @@ type Entries interface {
 	// there may be more than MaxBatch; those it announced before and does not
 	// repeat are withdrawn. A call whose nonce is below that of another Declare of the session
 	// came late, and changes nothing. A job seen for the
-	// first time gets an entry with the declaration's Opened and Next. The
+	// first time gets an entry with the declaration's Opened and Next; so does a job whose entry has the zero Opened,
+	// if the declaration's is not; and one that was retired, with a missed (retired) range, counted as one, from its old Opened
+	// to the new one where both are set: it is retired no more. The
 	// store counts, with a counter and not a clock, when each (job, hash) was
 	// first seen. In force is, among the definitions that live sessions
 	// announce, the one of the highest Revision, then the one first seen last.
@@ -93,10 +99,11 @@ type Entries interface {
 	// entry; the Ranges; and for each due of Run either an open due (Keyed), or a run of the job's own key (the entry's
 	// Key, or the job's name):
 	//
-	//   - skipped (overlap), or waiting where CatchUp, when a run of the same (job,
-	//     key) that this decision did not write is running exclusively;
+	//   - when a run of the same (job, key) that this decision did not write is
+	//     running exclusively: waiting where CatchUp or OverlapCancel, which overtakes as Claim.Overtake does; waiting where
+	//     OverlapQueue and no run of the key that this decision did not write waits; else skipped (overlap), unless OverlapAllow;
 	//   - else, oldest due first, running under (session, nonce), exclusively,
-	//     while Claim allows and no run of this decision already holds the key;
+	//     while Claim allows and no run of this decision already holds the key; or, where OverlapAllow, not exclusively, while Claim allows;
 	//   - else waiting, its wake time the store's now.
 	//
 	// A due that already has its row or open due is left as it is. A decision that was won by this same (session,
@@ -107,6 +114,13 @@ type Entries interface {
 	// Lagging returns what this replica may take now, by its ranks and its
 	// session's definitions. Reads only.
 	Lagging(ctx context.Context, s Session, q LagQuery) (Lag, error)
+
+	// Retire counts, for each job that no live session announces, the time since any session's last count, of which at most two
+	// minutes: a fleet that was down counts nothing. A job that is announced counts from zero again. One that has
+	// come to after is retired: its open dues are closed, with a missed (retired) range of one for each; its
+	// runs that wait end skipped (retired); those that run under sessions which are not live, these being marked dead, end
+	// failed (abandoned). Answered are the jobs that nobody announces, by name; not those that were retired before.
+	Retire(ctx context.Context, s Session, after time.Duration) ([]Orphan, error)
 }
 
 // Runs are the occurrences' rows.
@@ -130,6 +144,7 @@ type Runs interface {
 	//	StaleDefinition, Won  as above
 	//	Taken            there is no row, it has ended, its fence is not Seen, or it is running
 	//	                 under a session that is not marked dead
+	//	Taken            it is running and told to end: it ends so (see Canceled, Overtaken)
 	//	Early            waiting, and its wake time has not come
 	//	Busy             Exclusive, and another run of (job, key) is running exclusively
 	//	Won              running under this (session, nonce) with a new fence
@@ -145,7 +160,8 @@ type Runs interface {
 	Claim(ctx context.Context, s Session, nonce int64, c []Claim) ([]Answer, error)
 
 	// Finish ends runs, or lets them wait, by their fence alone: it needs no live
-	// session. Exclusiveness ends with running. The first rule that applies answers:
+	// session. Exclusiveness ends with running. A run that is told to end does not wait: it ends as its Cancel says,
+	// with the text of f. The first rule that applies answers:
 	//
 	//	Finished   the row was running with this fence
 	//	Fenced     there is no row, or its fence is another
@@ -156,7 +172,7 @@ type Runs interface {
 	// Mine returns the runs that are running under the session.
 	Mine(ctx context.Context, s Session) ([]Run, error)
 
-	// Prune removes up to limit ended runs, closed dues and ranges that are older than the session's retention, oldest
+	// Prune removes up to limit ended runs, closed dues, ranges and records of commands that are older than the session's retention, oldest
 	// first, and nothing of a job at or above its oldest open due. It also removes sessions that are long dead and no
 	// run names. It returns how many rows it removed.
 	Prune(ctx context.Context, s Session, limit int) (int, error)
@@ -171,17 +187,51 @@ type Passes interface {
 
 	// CloseDue closes an open due when the finished bits of all passes, those
 	// of dead sessions too, cover every partition; or, with missed, when it is
-	// older than the horizon: then missed is recorded. It reports whether the
+	// older than the horizon: then missed is recorded. The sum of the passes' Keys stays with the due. It reports whether the
 	// due is closed now. The union is tested in the closing transaction.
 	CloseDue(ctx context.Context, s Session, job string, due time.Time, missed *Range) (bool, error)
 }
 
-// History is a further power of a store: reading what happened. It needs no session.
+// History is a further power of a store: reading what happened and what is. It needs no session.
 type History interface {
-	// List yields runs in the order of (due, job, key, request). The sequence ends after its
+	// List yields runs in the order of (due, job, key, request), or with Newest in the reverse order. The sequence ends after its
 	// first error.
 	List(ctx context.Context, f Filter) iter.Seq2[Run, error]
 
 	// Ranges yields the range rows of a job, or of all jobs where job is empty, oldest first.
 	Ranges(ctx context.Context, namespace, job string) iter.Seq2[Range, error]
+
+	// Dues yields the dues in [from, to) that were opened of a job with keys, oldest first.
+	Dues(ctx context.Context, namespace, job string, from, to time.Time) iter.Seq2[Due, error]
+
+	// Overview returns what is scheduled, open and alive. A namespace that has had no session is empty.
+	Overview(ctx context.Context, namespace string) (Overview, error)
+
+	// Commands yields the records of a job's commands, or of all where job is empty, newest first.
+	Commands(ctx context.Context, namespace, job string) iter.Seq2[Command, error]
+}
+
+// Control is a further power of a store: what people ask for. It needs no session.
+type Control interface {
+	// Submit applies a command and records it, in one transaction, once: a repetition with the same Request changes nothing, and
+	// returns the record of the first; one of another Kind, ID or Actor is rejected. A job without an entry, and one that was retired, is
+	// rejected. "Waits" means a run's row, waiting, with the store's now as its wake time and the reason "by hand".
+	//
+	//	Pause     the entry's pause begins at the store's now, and is open. Where dues of its last pause are not decided yet
+	//	          (PausedUntil > Opened) it begins where that one did. Changed is 0 where it is paused.
+	//	Resume    an open pause ends at the store's now. Changed is 0 where there is none.
+	//	Trigger   a run of ID.Key waits, its due the store's now in whole seconds, its Request the command's. ID.Key is the
+	//	          job's name, or empty, for a job without keys. Of a job with keys an empty one opens a due at that second for all of them
+	//	          (CatchUp); Changed is 0 where that is there already. The record's ID.Due is the due.
+	//	Skip      the due ID.Due, which must not be decided (> Opened), is recorded as skipped (by hand): a run's row for ID.Key
+	//	          where that is set or the job has no keys; else a closed due, and a range of one. Changed is 0 where it is there already and
+	//	          was skipped so; rejected where it is there otherwise, and for efficiency jobs, which are not decided here.
+	//	Backfill  each of Dues, which must be decided (<= Opened) and above all that Prune ever removed in the namespace. Of a job without
+	//	          keys, or of ID.Key where that is set: a run waits, where there is no row of the due, or one that ended missed or
+	//	          skipped. Of a job with keys an empty key opens the due for all of them (CatchUp), where it was never open; such a due must not be older than the
+	//	          horizon of the last session that was opened. Changed counts those that wait or were opened. Rejected for efficiency jobs.
+	//	Cancel    the run ID: where it waits it ends skipped (by hand); where it runs, its Cancel becomes Canceled. Changed is 0 where
+	//	          that is set already. A run that has ended, or is not there, is rejected.
+	//	Retry     the run ID, which must have ended failed: it waits, its attempts and crashes none.
+	Submit(ctx context.Context, namespace string, c Command) (Command, error)
 }

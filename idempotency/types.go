@@ -45,11 +45,12 @@ type Definition struct {
 	Schedule string // text form
 	Hash     string // of all that decides the dues
 	Revision int64  // beats first seen
+	Keyed    bool   // each due has a run for each of the job's keys
 }
 
 // Declaration is a definition with what a new entry starts from: every due up to Opened counts as decided, and Next is
 // when to look at it: at the first one after that, or at a later second in which that one starts (zero: never). Opened is not above the store's now + tolerance, else it is lowered to the
-// store's now.
+// store's now. The zero Opened is an efficiency job's: the store decides none of its dues, and Next is zero too.
 type Declaration struct {
 	Definition
 	Opened, Next time.Time
@@ -64,6 +65,7 @@ type Entry struct {
 	PausedFrom  time.Time // the last pause; zero: none
 	PausedUntil time.Time // zero: not resumed yet
 	InForce     string    // hash of the definition in force by what live sessions announce
+	Retired     time.Time // when it was, since nobody had announced the job for long; zero: it is not
 }
 
 // Decision moves an entry from what was seen.
@@ -76,7 +78,19 @@ type Decision struct {
 	Ranges       []Range     // stretches that do not run
 	Claim        int         // of Run, how many may be claimed now; without effect where Keyed
 	CatchUp      bool        // runs that find their key held wait, and are not skipped
+	Overlap      Overlap     // what becomes of the others that do; without effect where Keyed
 }
+
+// Overlap says what becomes of a run whose key another run holds.
+type Overlap int
+
+// The ways to overlap.
+const (
+	OverlapSkip   Overlap = iota // it is skipped (overlap)
+	OverlapQueue                 // it waits, unless another run of the key waits: then it is skipped (overlap)
+	OverlapAllow                 // it holds no key, and runs beside the others
+	OverlapCancel                // it waits, and overtakes: see Claim.Overtake
+)
 
 // Range records an outcome of Count dues in [From, To] of one job.
 type Range struct {
@@ -102,6 +116,7 @@ type LagQuery struct {
 	Ranks [][]byte
 	Grace time.Duration // rank r acts after r x Grace without movement
 	Limit int           // of Waiting and of Orphaned each; 0: none of these
+	Full  []string      // jobs of which Waiting and Orphaned are not asked for
 }
 
 // Lag is what a replica may take, all of jobs whose entry has the hash that its
@@ -123,6 +138,10 @@ type Lag struct {
 	// Orphaned are runs whose session stopped being live (its lease's end, or
 	// the mark if earlier) r x Grace ago; at most one has crashes >= 1.
 	Orphaned []Run
+
+	// Controls rises with each command that changed something, and each time that a run was told to end: then Declare and
+	// Mine have news.
+	Controls int64
 }
 
 // OpenDue is a due of a job with keys that is not closed.
@@ -143,9 +162,20 @@ type Claim struct {
 	Seen      int64  // the fence that the run to take up had
 
 	// What an insert records instead, in the same transaction, as the run's
-	// ended or waiting row; nil: nothing. ID and Fence are not used.
-	OnBusy, OnExpired *Finish
+	// ended or waiting row; nil: nothing. ID and Fence are not used. OnQueued, which needs an OnBusy that waits, is recorded
+	// instead of that where another run of (job, key) waits.
+	OnBusy, OnQueued, OnExpired *Finish
+
+	// Overtake says that an insert which is Busy tells the run that holds the key to end: its Cancel becomes Overtaken,
+	// unless it is set; and that runs of (job, key) with older dues which wait are ended as skipped (overtaken). It needs an OnBusy that waits.
+	Overtake bool
 }
+
+// What Run.Cancel says.
+const (
+	Canceled  = "canceled"  // by a person: it ends failed (canceled), unless it is done
+	Overtaken = "overtaken" // by a newer run of its key: it ends skipped (overtaken), unless it is done
+)
 
 // Verdict answers a claim or a pass.
 type Verdict int
@@ -244,6 +274,7 @@ type Run struct {
 	Fence    int64 // of its last claim; 0: never claimed
 	Attempt  int   // attempts that ended
 	Crashes  int
+	Cancel   string    // where Running: why it is told to end; empty: it is not
 	Session  int64     // of its last claim
 	Replica  string    // human name of that session's replica
 	Wake     time.Time // where Waiting
@@ -265,7 +296,75 @@ type Pass struct {
 type Filter struct {
 	Namespace string
 	Job, Key  string
+	State     State
 	Outcome   Outcome
 	From, To  time.Time // dues in [From, To)
+	Newest    bool      // in the reverse order
 	Limit     int
+}
+
+// CommandKind is what a person asks for.
+type CommandKind int
+
+// The kinds of commands; see Control.
+const (
+	Pause CommandKind = iota + 1
+	Resume
+	Trigger
+	Skip
+	Backfill
+	Cancel
+	Retry
+)
+
+// String is the kind's word: pause, resume, trigger, skip, backfill, cancel or retry; empty for none of them.
+func (k CommandKind) String() string {
+	return word(int(k), "", "pause", "resume", "trigger", "skip", "backfill", "cancel", "retry")
+}
+
+// Command is what a person asks of a namespace, and its record.
+type Command struct {
+	Request string // names the command within its namespace, and the run that a Trigger asks for: 1 to 36 of A-Z a-z 0-9 . _ -
+	Kind    CommandKind
+	ID      ID          // what it is about; see Control for which fields are used
+	Dues    []time.Time // of a Backfill: ascending, at most MaxBatch
+	Payload []byte      // of a Trigger; nil: the job's
+	Actor   string      // who asks; 1 to 255 bytes
+	Reason  string      // why, for people; at most 64 KiB of valid UTF-8
+
+	// What the store records. A record holds neither Dues nor Payload.
+	At      time.Time
+	Changed int // how many dues, runs or entries it changed; 0: all was so already
+}
+
+// Overview is a namespace as of one instant.
+type Overview struct {
+	Now        time.Time
+	Partitions int
+	Entries    []Entry         // by job
+	Open       []OpenDue       // all open dues, oldest first, with the passes of all sessions, dead ones too
+	Sessions   []SessionStatus // live ones, by Replica, then ID
+}
+
+// Due is a due of a job with keys.
+type Due struct {
+	Job         string
+	Due, Opened time.Time
+	Closed      time.Time // zero: it is open
+	Keys        int64     // where closed: how many its finishing passes settled
+}
+
+// SessionStatus is a session, for people.
+type SessionStatus struct {
+	ID            int64
+	Replica, Boot string
+	Expires       time.Time         // the end of its lease
+	Announced     map[string]string // hashes of what it announced, by job
+}
+
+// Orphan is a job that no live session announces.
+type Orphan struct {
+	Job     string
+	For     time.Duration // for so long, not counted while no session was live
+	Retired bool          // by this call
 }

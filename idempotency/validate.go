@@ -107,8 +107,8 @@ func (o Opening) Validate() error {
 
 // Validate refuses a declaration that no store takes.
 func (d Declaration) Validate() error {
-	if d.Opened.IsZero() {
-		return fmt.Errorf("job %q: opened is not set; set up to where dues count as decided", d.Job)
+	if d.Opened.IsZero() && !d.Next.IsZero() {
+		return fmt.Errorf("job %q: opened is not set but next is %v; set up to where dues count as decided, or neither", d.Job, d.Next)
 	}
 	return errors.Join(d.Definition.validate(), checkNext(d.Next))
 }
@@ -127,6 +127,9 @@ func (d Decision) Validate() error {
 	errs := []error{d.Definition.validate(), checkNext(d.Next)}
 	if d.Seen.Job != d.Job {
 		errs = append(errs, fmt.Errorf("job %q decides the entry of job %q; decide its own", d.Job, d.Seen.Job))
+	}
+	if d.Overlap < OverlapSkip || d.Overlap > OverlapCancel {
+		errs = append(errs, fmt.Errorf("overlap %d is unknown; use one of the constants", d.Overlap))
 	}
 	if d.Claim < 0 {
 		errs = append(errs, fmt.Errorf("claim is %d; set zero or more", d.Claim))
@@ -203,12 +206,14 @@ func (id ID) Validate() error {
 func (c Claim) Validate() error {
 	errs := []error{c.ID.Validate(), checkString("hash", c.Hash, 1, maxString)}
 	switch {
-	case c.TakeUp && (c.OnBusy != nil || c.OnExpired != nil):
-		errs = append(errs, errors.New("a take-up records nothing; leave OnBusy and OnExpired nil"))
+	case c.TakeUp && (c.OnBusy != nil || c.OnQueued != nil || c.OnExpired != nil || c.Overtake):
+		errs = append(errs, errors.New("a take-up records nothing; leave OnBusy, OnQueued and OnExpired nil, and Overtake false"))
+	case (c.OnQueued != nil || c.Overtake) && (c.OnBusy == nil || c.OnBusy.Outcome != Wait || !c.Exclusive):
+		errs = append(errs, errors.New("OnQueued and Overtake are for an exclusive claim that waits where the key is held; set OnBusy to a wait"))
 	case c.TakeUp && c.Seen < 0, !c.TakeUp && c.Seen != 0:
 		errs = append(errs, fmt.Errorf("seen fence %d; set that of the run to take up, and none for an insert", c.Seen))
 	}
-	for _, f := range []*Finish{c.OnBusy, c.OnExpired} {
+	for _, f := range []*Finish{c.OnBusy, c.OnQueued, c.OnExpired} {
 		if f == nil {
 			continue
 		}
@@ -232,6 +237,50 @@ func (f Finish) Validate() error {
 		errs = append(errs, fmt.Errorf("outcome %d; a run ends done, failed or skipped, or waits", f.Outcome))
 	}
 	return errors.Join(errs...)
+}
+
+// Validate refuses a command that no store takes.
+func (c Command) Validate() error {
+	errs := []error{
+		checkRequest(c.Request), checkName("job", c.ID.Job),
+		checkString("key", c.ID.Key, 0, maxString), checkString("request of the run", c.ID.Request, 0, maxString),
+		checkString("actor", c.Actor, 1, maxString), checkString("reason", c.Reason, 0, maxText),
+	}
+	if c.Kind < Pause || c.Kind > Retry {
+		errs = append(errs, fmt.Errorf("kind %d is unknown; use one of the constants", c.Kind))
+	}
+	if !utf8.ValidString(c.Actor) || !utf8.ValidString(c.Reason) {
+		errs = append(errs, errors.New("actor or reason is not valid UTF-8; replace the bytes that are not"))
+	}
+	if c.Kind == Skip || c.Kind == Cancel || c.Kind == Retry {
+		errs = append(errs, checkDue(c.ID.Due))
+	}
+	return errors.Join(append(errs, c.checkDues())...)
+}
+
+func (c Command) checkDues() error {
+	if c.Kind != Backfill && len(c.Dues) > 0 || c.Kind == Backfill && (len(c.Dues) == 0 || len(c.Dues) > MaxBatch) {
+		return fmt.Errorf("%d dues; name 1 to %d for a backfill, else none", len(c.Dues), MaxBatch)
+	}
+	for i, due := range c.Dues {
+		if err := checkDue(due); err != nil {
+			return err
+		}
+		if i > 0 && !due.After(c.Dues[i-1]) {
+			return fmt.Errorf("due %v is out of order; name them ascending, each once", due)
+		}
+	}
+	return nil
+}
+
+// maxRequest bounds the name of a command, and of the run that it asks for.
+const maxRequest = 36
+
+func checkRequest(s string) error {
+	if len(s) > maxRequest {
+		return fmt.Errorf("request %q: %d bytes; use at most %d", clip(s), len(s), maxRequest)
+	}
+	return checkName("request", s)
 }
 
 func (f Finish) content() error {

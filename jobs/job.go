@@ -19,8 +19,9 @@ const maxSpread = 24 * time.Hour
 // Handler does the work of one occurrence. It returns nil when the work is
 // done; an error is tried again as Job.Retry says, one wrapped by Permanent is
 // not. It may be called at the same time for different occurrences. Its context
-// ends on timeout, loss of the session or shutdown; context.Cause then tells
-// which (ErrTimeout, ErrSessionLost, ErrDraining).
+// ends on timeout, a stall, loss of the session, shutdown, or because a person or a newer run of the
+// key wants it to; context.Cause then tells which (ErrTimeout, ErrStalled, ErrSessionLost, ErrDraining,
+// ErrCanceled, ErrOvertaken). Progress and Logger work on its context.
 type Handler func(ctx context.Context, o Occurrence) error
 
 // Guarantee is the first choice for a job, because it picks everything else.
@@ -52,6 +53,8 @@ type Job struct {
 	Payload []byte
 	// Guarantee is Correctness where it is not set.
 	Guarantee Guarantee
+	// Placement is OneOwner where it is not set.
+	Placement Placement
 	// Missed says which late dues still run. Zero: the latest.
 	Missed Missed
 	// Spread delays the starts of a due by up to this much, a partition at a time:
@@ -64,10 +67,28 @@ type Job struct {
 	// than MissedAfter + Lease of the Horizon until a due is too old to run (correctness
 	// jobs), or that covers 100 dues or more, all of which would be open at once (jobs with Keys).
 	Spread time.Duration
+	// Overlap says what becomes of a due whose key has a run at work. Zero: it is skipped.
+	Overlap Overlap
 	// Retry says how often and how soon a failed attempt is repeated.
 	Retry Retry
+	// Crash says whether a run whose replica died is repeated. Zero: it is.
+	Crash Crash
+	// Posture says what an efficiency job does while members are missing. Zero: it runs.
+	Posture Posture
 	// Timeout bounds one attempt. 0: DefaultTimeout; negative: no bound.
 	Timeout time.Duration
+	// StartWithin bounds how late an occurrence may start for the first time, after its start: the due, plus
+	// what Spread delays it by. One that comes later, since all workers were busy or no replica ran, is recorded as
+	// skipped (deadline). Runs that a person asked for always start. 0: no bound.
+	StartWithin time.Duration
+	// StallAfter ends an attempt that has not called Progress for so long, since its start or its last call,
+	// with the cause ErrStalled; it counts as failed. Below Timeout. 0: no watch.
+	StallAfter time.Duration
+	// Limit bounds how many runs are at work, and how fast they start.
+	Limit Limit
+	// Priority says who gets a free worker first where runs of several jobs wait: those of the higher one. Equal
+	// ones go by their dues. It interrupts nothing.
+	Priority int
 	// Revision decides between two definitions of the job that are live at once
 	// during a rolling deploy: the higher wins. 0: the one first seen last wins.
 	Revision int64
@@ -78,6 +99,9 @@ type Job struct {
 func (j Job) WithDefaults() Job {
 	if j.Timeout == 0 {
 		j.Timeout = DefaultTimeout
+	}
+	if j.Crash == CrashAbandon && j.Retry.Attempts == 0 {
+		j.Retry.Attempts = 1
 	}
 	j.Retry = j.Retry.WithDefaults()
 	j.Missed = j.Missed.withDefaults()
@@ -118,6 +142,9 @@ func (j Job) Validate() error {
 		add(fmt.Errorf("spread is %v; set it from 0 (no delay) to %s", j.Spread, shortDuration(maxSpread)))
 	}
 	add(j.Retry.check())
+	for _, err := range j.checkPolicies() {
+		add(err)
+	}
 	if j.Revision < 0 {
 		add(fmt.Errorf("revision %d is negative; count up from 1, or leave it 0", j.Revision))
 	}

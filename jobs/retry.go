@@ -92,3 +92,47 @@ func IsPermanent(err error) bool {
 	var p *permanentError
 	return errors.As(err, &p)
 }
+
+type retryAfterError struct {
+	err   error
+	after time.Duration
+}
+
+func (e *retryAfterError) Error() string { return e.err.Error() }
+func (e *retryAfterError) Unwrap() error { return e.err }
+
+// RetryAfter marks an error with when to try again, such as what a receiver asked for by Retry-After: the next attempt, if
+// one is left, starts d later instead of after Retry's wait. A negative d is 0. The text stays err's own, and
+// errors.Is and errors.As see through it. RetryAfter(d, nil) is nil.
+func RetryAfter(d time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &retryAfterError{err, max(d, 0)}
+}
+
+// RetryDelay is the wait that err asks for, if it or any error it wraps came from RetryAfter.
+func RetryDelay(err error) (d time.Duration, ok bool) {
+	var r *retryAfterError
+	if !errors.As(err, &r) {
+		return 0, false
+	}
+	return r.after, true
+}
+
+type skipError struct{ reason string }
+
+func (e *skipError) Error() string { return "skipped: " + e.reason }
+
+// Skip is returned by a handler that found nothing to do, such as a customer who has left: the run is recorded
+// as skipped (handler), with the reason as its text, and not tried again.
+func Skip(reason string) error { return &skipError{reason} }
+
+// SkipReason is the reason of err, if it or any error it wraps came from Skip.
+func SkipReason(err error) (reason string, ok bool) {
+	var s *skipError
+	if !errors.As(err, &s) {
+		return "", false
+	}
+	return s.reason, true
+}

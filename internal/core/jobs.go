@@ -44,7 +44,7 @@ func (j *job) efficient() bool { return j.Guarantee == jobs.Efficiency }
 func (j *job) keyed() bool     { return j.Keys != nil }
 
 func (j *job) definition() idempotency.Definition {
-	return idempotency.Definition{Job: j.Name, Schedule: j.Schedule.String(), Hash: j.hash, Revision: j.Revision}
+	return idempotency.Definition{Job: j.Name, Schedule: j.Schedule.String(), Hash: j.hash, Revision: j.Revision, Keyed: j.keyed()}
 }
 
 // setJobs takes the whole set of jobs. Those that stay keep their state.

@@ -116,3 +116,7 @@ func (w *way) SavePass(ctx context.Context, s idempotency.Session, p []idempoten
 func (w *way) CloseDue(ctx context.Context, s idempotency.Session, job string, due time.Time, missed *idempotency.Range) (bool, error) {
 	return through(ctx, w, func() (bool, error) { return w.to.CloseDue(ctx, s, job, due, missed) })
 }
+
+func (w *way) Retire(ctx context.Context, s idempotency.Session, after time.Duration) ([]idempotency.Orphan, error) {
+	return through(ctx, w, func() ([]idempotency.Orphan, error) { return w.to.Retire(ctx, s, after) })
+}
