@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 		{idempotency.Pass{Job: "j", Due: due, Mine: []byte{1}}.Validate(16), "1 bytes for 16 partitions; use 2 bytes"},
 		{idempotency.LagQuery{Ranks: make([][]byte, 1001)}.Validate(8), "at most 1000 ranks"},
 		{idempotency.Opening{}.Validate(), "boot is empty"},
-		{idempotency.CheckDeclarations([]idempotency.Declaration{{Definition: idempotency.Definition{Job: "j", Hash: "h"}}}), "opened is not set"},
+		{idempotency.CheckDeclarations([]idempotency.Declaration{{Definition: idempotency.Definition{Job: "j", Hash: "h"}, Next: due}}), "opened is not set"},
 		{idempotency.CheckClose("", due, nil), "idempotency: close due: job"},
 	} {
 		switch {

@@ -14,6 +14,7 @@ import (
 
 // history is a store's, from slices.
 type history struct {
+	idempotency.History // nil: nothing else is asked
 	runs   []idempotency.Run
 	ranges []idempotency.Range
 	err    error
