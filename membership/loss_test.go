@@ -71,12 +71,12 @@ func TestLoss(t *testing.T) {
 			bubble(t, seedsOr(t, c.seeds), func(f *fleet) {
 				all := f.serve(c.n, c.profile)
 				f.net.Impair(simnet.Impairment{Loss: c.loss, Duplicate: 0.05, DelayMin: c.delay[0], DelayMax: c.delay[1]})
-				removed, apart := f.removals(all, c.lasts)
+				removed, apart := f.removals(all, c.lasts/shorter)
 				f.net.Impair(simnet.Impairment{})
 				f.Logf("seed %d: %s: %d removals in %s, with somebody missing somewhere for %s; all agreed %s after the network was good",
-					f.seed, name, removed, c.lasts, apart, f.agree(merged, all, names(c.n)))
+					f.seed, name, removed, c.lasts/shorter, apart, f.agree(merged, all, names(c.n)))
 				if removed > 0 && !c.flaps {
-					f.Errorf("seed %d: %d false removals in %s; repeat with -run '%s'", f.seed, removed, c.lasts, f.Name())
+					f.Errorf("seed %d: %d false removals in %s; repeat with -run '%s'", f.seed, removed, c.lasts/shorter, f.Name())
 				}
 			})
 		})

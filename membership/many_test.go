@@ -2,5 +2,8 @@
 
 package membership
 
-// many is how large a cluster grows in the tests of churn.
-const many = 30
+const (
+	many    = 30  // how large a cluster grows in the tests of churn
+	hundred = 100 // and in the test of a large one
+	shorter = 1   // by how much less bad networks last
+)

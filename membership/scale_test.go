@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	hundred = 100
 	// oneRing is when a hundred members have one ring after any single change.
 	oneRing = 25 * time.Second
 )

@@ -15,9 +15,9 @@ import (
 // history is a store's, from slices.
 type history struct {
 	idempotency.History // nil: nothing else is asked
-	runs   []idempotency.Run
-	ranges []idempotency.Range
-	err    error
+	runs                []idempotency.Run
+	ranges              []idempotency.Range
+	err                 error
 }
 
 func (h history) List(context.Context, idempotency.Filter) iter.Seq2[idempotency.Run, error] {
