@@ -35,6 +35,8 @@ var rules = []struct {
 	{"snippet", checkSnippet},
 	{"link", checkLink},
 	{"faults", checkFaults},
+	{"scenarios", checkScenarios},
+	{"policies", checkPolicies},
 }
 
 // TestHouse holds this repository to the rules.

@@ -1,0 +1,2 @@
+// Package ring is there.
+package ring
