@@ -154,21 +154,3 @@ func (w *tower) refused(job string) (list []string) {
 	}
 	return list
 }
-
-func TestDebugX(t *testing.T) {
-	cfg := timing()
-	cfg.MissedAfter, cfg.Horizon = 20*time.Minute, time.Hour
-	w := newTower(t, cfg, "a")
-	w.act = list(5)
-	j := keyed(jobs.Every(time.Minute))
-	j.StartWithin = 30 * second
-	w.begin(j)
-	w.until(5*time.Minute + 25*second)
-	w.by(idempotency.Backfill, idempotency.ID{Job: "keyed"}, epoch.Add(3*time.Minute))
-	n := len(w.acts)
-	w.until(5*time.Minute + 28*second)
-	for _, a := range w.acts[n:] {
-		t.Logf("%T %+v", a, a)
-	}
-	t.Log(w.ranges(), w.fates("keyed"))
-}
