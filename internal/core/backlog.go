@@ -44,27 +44,50 @@ func (b *backlog) offer(r idempotency.Run, late bool, most int) {
 	}
 }
 
-// next takes out the run that a free worker goes to.
-func (b *backlog) next() (r idempotency.Run, ok bool) {
-	from := &b.left
-	if len(b.fresh) > 0 && (!b.lastFresh || len(b.left) == 0) {
-		from = &b.fresh
+// next takes out the run that a free worker goes to, of those that may have one.
+func (b *backlog) next(mayLeft, mayFresh func(idempotency.Run) bool) (r idempotency.Run, ok bool) {
+	left, fresh := slices.IndexFunc(b.left, mayLeft), slices.IndexFunc(b.fresh, mayFresh)
+	from, i := &b.left, left
+	if fresh >= 0 && (!b.lastFresh || left < 0) {
+		from, i = &b.fresh, fresh
 	}
-	if len(*from) == 0 {
+	if i < 0 {
 		return r, false
 	}
 	b.lastFresh = from == &b.fresh
-	r, *from = (*from)[0], (*from)[1:]
+	r = (*from)[i]
+	if i == 0 {
+		*from = (*from)[1:]
+	} else {
+		*from = slices.Delete(*from, i, i+1)
+	}
 	return r, true
 }
 
 // yields says that it is the turn of what was due just now, of which there is none here but elsewhere.
-func (b *backlog) yields() bool {
-	if b.lastFresh || len(b.left) == 0 || len(b.fresh) > 0 {
+func (b *backlog) yields(mayLeft, mayFresh func(idempotency.Run) bool) bool {
+	if b.lastFresh || !slices.ContainsFunc(b.left, mayLeft) || slices.ContainsFunc(b.fresh, mayFresh) {
 		return false
 	}
 	b.lastFresh = true
 	return true
+}
+
+// has says that a run of a job is at hand.
+func (b *backlog) has(job string) bool {
+	of := func(r idempotency.Run) bool { return r.ID.Job == job }
+	return slices.ContainsFunc(b.left, of) || slices.ContainsFunc(b.fresh, of)
+}
+
+// swept replaces what was left lying by what a sweep brought, but for the jobs that it did not ask for: of these is kept
+// what was there.
+func (b *backlog) swept(runs []idempotency.Run, excluded []string) {
+	if len(excluded) == 0 {
+		b.left = runs
+		return
+	}
+	kept := slices.DeleteFunc(b.left, func(r idempotency.Run) bool { return !slices.Contains(excluded, r.ID.Job) })
+	b.left = append(kept, runs...)
 }
 
 // take notes that a run of a key is ours, or about to be.

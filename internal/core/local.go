@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -50,13 +51,10 @@ func (c *Core) fireLocalDues() {
 
 var errStillStreaming = errors.New("the keys of its last due are still being read; this due is left out on this replica")
 
-// openLocal runs a due of an efficiency job where this replica is the owner now.
+// openLocal runs a due of an efficiency job where that is this replica's to do now.
 func (c *Core) openLocal(j *job, due time.Time) {
-	if c.ranks == nil {
-		return
-	}
 	if !j.keyed() {
-		if c.rank(j.partition) == 0 {
+		if c.runsLocal(j) && !c.staysQuiet(j, due) {
 			c.queueLocal(localRun{job: j, key: j.Name, due: due})
 		}
 		return
@@ -67,12 +65,13 @@ func (c *Core) openLocal(j *job, due time.Time) {
 // queueLocal lets a run wait for a worker, unless one of its key waits or runs here.
 func (c *Core) queueLocal(r localRun) {
 	k := r.localKey()
-	if c.workers.localKeys[k] {
+	if c.workers.localKeys[k] || c.backlog.taken[keyOfJob(k)] > 0 { // the latter where a person asked for a run
 		c.refuseLocal(r, "busy")
 		return
 	}
 	c.workers.localKeys[k] = true
-	c.local = append(c.local, r)
+	r.job.load.queued++
+	c.local = slices.Insert(c.local, c.localEnd(r.job.Priority), r)
 }
 
 func (c *Core) refuseLocal(r localRun, cause string) {
@@ -81,18 +80,32 @@ func (c *Core) refuseLocal(r localRun, cause string) {
 }
 
 // fillLocal starts efficiency runs as workers become free; what waited for too
-// long, or is of a job that was removed, is left out.
-func (c *Core) fillLocal() {
-	for len(c.local) > 0 && c.workers.freeLocal(c) > 0 {
-		r := c.local[0]
-		c.local = c.local[1:]
-		if c.jobs[r.job.Name] != r.job || c.lateLocal(r) > c.cfg.MissedAfter+r.job.starts.coarse() && r.attempt == 0 {
+// long, or is of a job that was removed or is quiet now, is left out.
+func (c *Core) fillLocal(t turn) {
+	for i := c.localStart(t.level); i < len(c.local) && c.local[i].job.Priority == t.level && c.workers.freeLocal(c) > 0; {
+		r := c.local[i]
+		why := c.dropsLocal(r)
+		if why == "" && !c.may(t, r.job) {
+			i++
+			continue
+		}
+		c.local = slices.Delete(c.local, i, i+1)
+		r.job.load.queued--
+		if why != "" {
 			delete(c.workers.localKeys, r.localKey())
-			c.refuseLocal(r, "expired")
+			c.refuseLocal(r, why)
 			continue
 		}
 		c.startLocal(r)
 	}
+}
+
+// dropsLocal says why a local run that waits does not run any more; empty: it does.
+func (c *Core) dropsLocal(r localRun) string {
+	if c.jobs[r.job.Name] != r.job || c.lateLocal(r) > c.cfg.MissedAfter+r.job.starts.coarse() && r.attempt == 0 {
+		return "expired"
+	}
+	return c.quiet(r.job, r.due)
 }
 
 func (c *Core) startLocal(r localRun) {

@@ -137,6 +137,7 @@ func (c *Core) hold(h *held) {
 }
 
 func (c *Core) start(h *held) {
+	h.job.load.began(c.rateTime())
 	c.emit(Start{Handle: h.handle, Job: &h.job.Job, Occurrence: h.occ, Late: h.late})
 	if h.job.Timeout > 0 {
 		h.timer = c.after(h.job.Timeout, func() { c.end(h, jobs.ErrTimeout) })
@@ -188,6 +189,7 @@ func (c *Core) ended(e Ended) {
 		return
 	}
 	h.returned, h.took = true, c.now.Mono-h.started
+	h.job.load.running--
 	h.text, h.permanent = e.Text, e.Permanent
 	c.stopTimer(h.timer)
 	h.job.lived, c.workers.turned = c.now.Mono, c.now.Mono
