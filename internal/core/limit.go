@@ -2,6 +2,7 @@ package core
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -115,14 +116,15 @@ func (l *load) began(at time.Time) {
 // that only waits for a token some is brought, if none is here. Those that are this replica's to run are looked for
 // again as soon as they have room.
 func (c *Core) full() (names, ours []string) {
-	for _, j := range c.sortedJobs() {
+	for name, j := range c.jobs {
 		switch {
 		case c.limitOf(j) == 0:
-			names = append(names, j.Name)
-		case c.atLimit(j) || c.outOfTokens(j) && c.backlog.has(j.Name):
-			names, ours = append(names, j.Name), append(ours, j.Name)
+			names = append(names, name)
+		case c.atLimit(j) || c.outOfTokens(j) && c.backlog.has(name):
+			names, ours = append(names, name), append(ours, name)
 		}
 	}
+	slices.Sort(names)
 	return names, ours
 }
 

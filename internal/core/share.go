@@ -15,7 +15,7 @@ import (
 //
 // A member that is no owner of the job takes nothing of it, also where an owner hangs: what hangs is at work, and counts. It starves
 // nobody: one that dies or cannot reach the store leaves the ring, and one that has not the job's code does not announce
-// it to the store; both make the next one in the order an owner (see roster). Openings run nothing, so they are anybody's: a member
+// it to the store, which counts after a Lease (see roster); both make the next one in the order an owner. Openings run nothing, so they are anybody's: a member
 // that is no owner makes them after those that are have had their time.
 type share struct {
 	most   int      // runs at once here
@@ -47,10 +47,10 @@ func (c *Core) shareOf(j *job) *share {
 func (c *Core) makeShare(j *job) *share {
 	order := shareOrder(j.Name, c.knowers(j))
 	s := &share{most: shareAt(order, c.cfg.Replica, j.Limit.Cluster), rank: -1}
-	if j.Limit.Cluster >= len(order) {
+	if c.limitedTo(j) == nil {
 		return s
 	}
-	s.owners = order[:j.Limit.Cluster]
+	s.owners = order[:min(j.Limit.Cluster, len(order))]
 	if s.most == 0 {
 		return s
 	}

@@ -147,10 +147,10 @@ func (c *Core) takeOrphans(runs []idempotency.Run) {
 // fill gives free workers something to do, turn by turn: first what was begun before and left
 // lying, then the keys of passes, oldest due first, then efficiency runs.
 func (c *Core) fill() {
+	c.tokenAt = 0
 	if c.draining {
 		return
 	}
-	c.tokenAt = 0
 	for _, level := range c.levels() {
 		if len(c.jobs) > 1 {
 			c.fillTurn(turn{level, true})
