@@ -42,7 +42,8 @@ type Finished struct {
 //	taken             another replica has it, or it has ended
 //	busy              a run of its key is at work; of an efficiency job, here
 //	early             it is not due by the store's clock
-//	expired           it is older than the horizon; of an efficiency job, it waited for a worker for longer than MissedAfter
+//	expired           it is older than the horizon; of an efficiency job, it waited for a worker for longer than MissedAfter,
+//	                  unless it has keys and a Limit, by which they are to wait
 //	closed            its due was closed meanwhile
 //	stale definition  a newer schedule of the job is in force
 //	fenced            another replica has taken the run over: what this one did of it does not count

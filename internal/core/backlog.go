@@ -17,8 +17,8 @@ type backlog struct {
 
 	// fresh is what was due just now and found no worker, oldest first: every other worker goes to these, or to
 	// the keys of such a due, so that nobody waits for all that a long outage has left. It is bounded; what does not fit in, a sweep brings.
-	fresh     []idempotency.Run
-	lastFresh bool
+	fresh   []idempotency.Run
+	nowLast bool
 
 	// taken counts the runs of a key that this session has or is taking up; behind are those that wait until there is
 	// none, oldest first. No sweep shows these while one runs.
@@ -42,35 +42,6 @@ func (b *backlog) offer(r idempotency.Run, late bool, most int) {
 	case len(b.fresh) < most:
 		b.fresh = append(b.fresh, r)
 	}
-}
-
-// next takes out the run that a free worker goes to, of those that may have one.
-func (b *backlog) next(mayLeft, mayFresh func(idempotency.Run) bool) (r idempotency.Run, ok bool) {
-	left, fresh := slices.IndexFunc(b.left, mayLeft), slices.IndexFunc(b.fresh, mayFresh)
-	from, i := &b.left, left
-	if fresh >= 0 && (!b.lastFresh || left < 0) {
-		from, i = &b.fresh, fresh
-	}
-	if i < 0 {
-		return r, false
-	}
-	b.lastFresh = from == &b.fresh
-	r = (*from)[i]
-	if i == 0 {
-		*from = (*from)[1:]
-	} else {
-		*from = slices.Delete(*from, i, i+1)
-	}
-	return r, true
-}
-
-// yields says that it is the turn of what was due just now, of which there is none here but elsewhere.
-func (b *backlog) yields(mayLeft, mayFresh func(idempotency.Run) bool) bool {
-	if b.lastFresh || !slices.ContainsFunc(b.left, mayLeft) || slices.ContainsFunc(b.fresh, mayFresh) {
-		return false
-	}
-	b.lastFresh = true
-	return true
 }
 
 // has says that a run of a job is at hand.

@@ -83,6 +83,7 @@ type Core struct {
 	loads    map[string]*load    // by job
 	ranked   bool                // jobs differ in priority
 	level    int                 // the priority of one of them
+	turns    int64               // that workers were given in
 	tokenAt  time.Duration       // when the next start is allowed that something waits for; 0: nothing does
 	roster   roster
 	members  MissingChanged

@@ -75,7 +75,9 @@ func (c *Core) decide(j *job) (spent int) {
 	if !j.keyed() {
 		d.Claim = min(c.roomToOpen(j), len(d.Run), 1) // all are of one key
 	}
-	c.reserve(j, d.Claim)
+	if c.reserve(j, d.Claim); d.Claim > 0 {
+		c.turned(j)
+	}
 	j.deciding = true
 	hedged := c.rankOf(j) > 0
 	c.decides.add(d, func(a idempotency.Decided) {

@@ -13,9 +13,9 @@ import (
 // load is what runs of a job take here. It is kept by the job's name, so that a job which is removed and added again
 // finds what still runs of it.
 type load struct {
-	running  int // handlers at work, of the store's runs and of local ones; a stuck one counts until it returns
-	reserved int // claims under way
-	queued   int // local runs that wait for a worker
+	running  int   // handlers at work, of the store's runs and of local ones; a stuck one counts until it returns
+	reserved int   // claims under way
+	turn     int64 // when a worker last went to it, as a number that rises
 
 	starts    *rate.Limiter // nil: no bound
 	perSecond float64
@@ -42,7 +42,7 @@ func (c *Core) loadOf(spec jobs.Job) *load {
 // dropLoads forgets those of jobs that are gone, once nothing runs of them.
 func (c *Core) dropLoads() {
 	for name, l := range c.loads {
-		if c.jobs[name] == nil && l.atWork()+l.queued == 0 {
+		if c.jobs[name] == nil && l.atWork() == 0 {
 			delete(c.loads, name)
 		}
 	}

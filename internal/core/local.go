@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // localRun is a run of an efficiency job: no store knows of it.
@@ -64,14 +65,20 @@ func (c *Core) openLocal(j *job, due time.Time) {
 
 // queueLocal lets a run wait for a worker, unless one of its key waits or runs here.
 func (c *Core) queueLocal(r localRun) {
+	if c.holdKey(r) {
+		c.local = slices.Insert(c.local, c.localEnd(r.job.Priority), r)
+	}
+}
+
+// holdKey holds a run's key, or refuses the run where another one has it.
+func (c *Core) holdKey(r localRun) bool {
 	k := r.localKey()
 	if c.workers.localKeys[k] || c.backlog.taken[keyOfJob(k)] > 0 { // the latter where a person asked for a run
 		c.refuseLocal(r, "busy")
-		return
+		return false
 	}
 	c.workers.localKeys[k] = true
-	r.job.load.queued++
-	c.local = slices.Insert(c.local, c.localEnd(r.job.Priority), r)
+	return true
 }
 
 func (c *Core) refuseLocal(r localRun, cause string) {
@@ -79,36 +86,24 @@ func (c *Core) refuseLocal(r localRun, cause string) {
 	c.emit(Refused{Occurrence: c.occurrence(r.job, id, 0, r.attempt, nil), Cause: cause})
 }
 
-// fillLocal starts efficiency runs as workers become free; what waited for too
-// long, or is of a job that was removed or is quiet now, is left out.
-func (c *Core) fillLocal(t turn) {
-	for i := c.localStart(t.level); i < len(c.local) && c.local[i].job.Priority == t.level && c.workers.freeLocal(c) > 0; {
-		r := c.local[i]
-		why := c.dropsLocal(r)
-		if why == "" && !c.may(t, r.job) {
-			i++
-			continue
-		}
-		c.local = slices.Delete(c.local, i, i+1)
-		r.job.load.queued--
-		if why != "" {
-			delete(c.workers.localKeys, r.localKey())
-			c.refuseLocal(r, why)
-			continue
-		}
-		c.startLocal(r)
-	}
-}
-
 // dropsLocal says why a local run that waits does not run any more; empty: it does.
 func (c *Core) dropsLocal(r localRun) string {
-	if c.jobs[r.job.Name] != r.job || c.lateLocal(r) > c.cfg.MissedAfter+r.job.starts.coarse() && r.attempt == 0 {
+	late := c.lateLocal(r) > c.cfg.MissedAfter+r.job.starts.coarse() && r.attempt == 0
+	slow := r.job.keyed() && r.job.Limit != (jobs.Limit{}) // its keys are to wait for each other
+	if c.jobs[r.job.Name] != r.job || late && !slow {
 		return "expired"
 	}
 	return c.quiet(r.job, r.due)
 }
 
+// startLocal gives a local run a worker, unless it waited for too long, or its job was removed or is quiet now: then it is left out.
 func (c *Core) startLocal(r localRun) {
+	if why := c.dropsLocal(r); why != "" {
+		delete(c.workers.localKeys, r.localKey())
+		c.refuseLocal(r, why)
+		return
+	}
+	c.turned(r.job)
 	id := idempotency.ID{Job: r.job.Name, Key: r.key, Due: r.due}
 	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: max(c.lateLocal(r), 0)}
 	c.hold(h)

@@ -20,6 +20,7 @@ type pass struct {
 	catchUp bool   // a busy key waits, and is not skipped
 	mask    []byte // the partitions
 	hedge   []byte // of these, those in which we are not the owner
+	turn    int64  // when a key of it last got a worker
 	kept    []byte // partitions that a later pass of ours will take; nil: none
 
 	saved   bool  // the pass row exists: only then may a claim be made
@@ -159,23 +160,14 @@ func (c *Core) failedStream(p *pass, err error) {
 	})
 }
 
-// advance gives keys of a pass to some free workers, and ends the pass when all are settled.
-func (c *Core) advance(p *pass, workers int) {
+// advance gets keys of a pass, and ends it when all are settled.
+func (c *Core) advance(p *pass) {
 	if !p.saved && !p.local || p.queued && c.streamsOf(p.job) >= maxStreams {
 		return
 	}
 	if p.queued {
 		p.queued = false
 		c.openStream(p)
-	}
-	for ; len(p.buf) > 0 && workers > 0; workers-- {
-		key := p.buf[0]
-		p.buf = p.buf[1:]
-		if p.local {
-			c.queueLocal(localRun{job: p.job, key: key, due: p.due})
-		} else {
-			c.claimKey(p, key)
-		}
 	}
 	c.pull(p)
 	if p.ended && len(p.buf) == 0 && p.out == 0 {

@@ -7,38 +7,6 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 )
 
-// turn is whose turn it is to get free workers. Higher priorities come first. Within one the jobs of which nothing is at work here come
-// before the others, with one run each: so a job that floods, or whose handlers hang, makes no other one wait for more than
-// the next worker that becomes free.
-type turn struct {
-	level int
-	idle  bool // only jobs of which nothing is at work
-}
-
-// may says whether a run of a job that waits may have a worker now.
-func (c *Core) may(t turn, j *job) bool {
-	if j.Priority != t.level || t.idle && j.load.atWork() > 0 {
-		return false
-	}
-	if c.room(j) > 0 {
-		return true
-	}
-	c.awaitToken(j)
-	return false
-}
-
-// mayTake is may for a run that was left lying. One of a removed job may be dropped at any time. One of an efficiency job waits while a
-// local run of its key is at work, of which the store does not know.
-func (c *Core) mayTake(t turn) func(idempotency.Run) bool {
-	return func(r idempotency.Run) bool {
-		j := c.jobs[r.ID.Job]
-		if j == nil {
-			return !t.idle
-		}
-		return c.may(t, j) && !(j.efficient() && c.workers.localKeys[localKey{r.ID.Job, r.ID.Key}])
-	}
-}
-
 // levels are the priorities of what waits for workers, highest first.
 func (c *Core) levels() []int {
 	var list []int

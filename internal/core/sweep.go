@@ -144,95 +144,6 @@ func (c *Core) takeOrphans(runs []idempotency.Run) {
 		}))
 }
 
-// fill gives free workers something to do, turn by turn: first what was begun before and left
-// lying, then the keys of passes, oldest due first, then efficiency runs.
-func (c *Core) fill() {
-	c.tokenAt = 0
-	if c.draining {
-		return
-	}
-	for _, level := range c.levels() {
-		if len(c.jobs) > 1 {
-			c.fillTurn(turn{level, true})
-		}
-		c.fillTurn(turn{level, false})
-	}
-	if w := &c.sweeper; w.full && w.won && !w.asking && c.ready() && c.workers.free(c) > 0 { // nothing is at hand that could start
-		c.sweepSoon(0)
-	}
-}
-
-func (c *Core) fillTurn(t turn) {
-	if c.ready() {
-		c.fillBacklog(t)
-	}
-	passes := slices.DeleteFunc(slices.Clone(c.passes), func(p *pass) bool { return p.job.Priority != t.level })
-	for i, p := range passes {
-		if !c.ready() && !p.local {
-			continue
-		}
-		if p.local {
-			c.fillLocal(t)
-		}
-		switch {
-		case len(p.buf) > 0 && c.may(t, p.job):
-			c.advance(p, c.share(t, passes[i:]))
-		case !t.idle: // it may have other business
-			c.advance(p, 0)
-		}
-	}
-	c.fillLocal(t)
-}
-
-// share is how many of the free workers the first of these passes gets: all of
-// them but what the others over the same due need to get on too.
-func (c *Core) share(t turn, passes []*pass) int {
-	same := 0
-	for _, p := range passes {
-		if p.due.Equal(passes[0].due) && len(p.buf) > 0 && c.room(p.job) > 0 {
-			same++
-		}
-	}
-	p := passes[0]
-	free, room := c.workers.free(c), c.room(p.job)
-	if p.local {
-		free, room = c.workers.freeLocal(c), room-p.job.load.queued
-	}
-	if t.idle {
-		room = min(room, 1)
-	}
-	return min(free, free/max(same, 1)+1, room)
-}
-
-// fillBacklog gives free workers to what is left lying; but while there is more than that, every other one to what was due just
-// now, whether something of its job is at work or not.
-func (c *Core) fillBacklog(t turn) {
-	anyJob := turn{level: t.level}
-	left, fresh := c.mayTake(t), c.mayTake(anyJob)
-	for c.workers.free(c) > 0 {
-		if p := c.freshPass(anyJob); p != nil && c.backlog.yields(left, fresh) {
-			c.advance(p, 1)
-			continue
-		}
-		r, ok := c.backlog.next(left, fresh)
-		if !ok {
-			return
-		}
-		c.take(r)
-	}
-}
-
-// freshPass is the first pass over a due that was opened in time of which a key is at hand; nil: there is none.
-func (c *Core) freshPass(t turn) *pass {
-	i := slices.IndexFunc(c.passes, func(p *pass) bool {
-		return p.saved && !p.catchUp && len(p.buf) > 0 && !p.local && c.may(t, p.job)
-	})
-	if i < 0 {
-		return nil
-	}
-	return c.passes[i]
-}
-
 // take takes a waiting or orphaned run up.
 func (c *Core) take(r idempotency.Run) {
 	j, w := c.jobs[r.ID.Job], &c.workers
@@ -246,6 +157,7 @@ func (c *Core) take(r idempotency.Run) {
 		c.backlog.behind[k] = append(c.backlog.behind[k], r)
 		return
 	}
+	c.turned(j)
 	c.backlog.take(k)
 	c.sweeper.taking[r.ID] = true
 	c.reserve(j, 1)
