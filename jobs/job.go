@@ -86,8 +86,8 @@ type Job struct {
 	StallAfter time.Duration
 	// Limit bounds how many runs are at work, and how fast they start.
 	Limit Limit
-	// Priority says who gets a free worker first where runs of several jobs wait: those of the higher one. Equal
-	// ones go by their dues. It interrupts nothing.
+	// Priority says who gets a free worker first where runs of several jobs wait: those of the higher one. Of equal
+	// ones, those come first whose job has nothing at work on the replica, then the older dues. It interrupts nothing.
 	Priority int
 	// Revision decides between two definitions of the job that are live at once
 	// during a rolling deploy: the higher wins. 0: the one first seen last wins.

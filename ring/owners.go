@@ -35,10 +35,23 @@ func (r *Ring) Owners(key string, n int) []string {
 //
 // It walks once from every partition: a fraction of a millisecond for the first
 // few ranks, 0.1 s for all ranks of 1000 members.
-func (r *Ring) Ranks(name string, n int) [][]byte {
+func (r *Ring) Ranks(name string, n int) [][]byte { return r.RanksAmong(r.members, name, n) }
+
+// RanksAmong is Ranks where only some of the members count: the others are passed over on the way from a partition to its
+// successors. So each partition that one of some owns stays its own, and those of the others go where they would
+// go if all others left, but for the bound of load, which does not hold here. It is nil if name is not one of some.
+func (r *Ring) RanksAmong(some []string, name string, n int) [][]byte {
 	self, ok := slices.BinarySearch(r.members, name)
-	n = min(n, len(r.members))
-	if !ok || n < 1 {
+	counts := make([]bool, len(r.members))
+	among := 0
+	for _, s := range some {
+		if i, ok := slices.BinarySearch(r.members, s); ok && !counts[i] {
+			counts[i] = true
+			among++
+		}
+	}
+	n = min(n, among)
+	if !ok || !counts[self] || n < 1 {
 		return nil
 	}
 	size := (len(r.table) + 7) / 8
@@ -54,7 +67,9 @@ func (r *Ring) Ranks(name string, n int) [][]byte {
 				ranks[rank][p/8] |= 1 << (p % 8)
 				return false
 			}
-			rank++
+			if counts[m] {
+				rank++
+			}
 			return rank < n
 		})
 	}

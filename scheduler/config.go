@@ -56,6 +56,14 @@ type Hinter interface {
 	Hints() <-chan struct{}
 }
 
+// Missing is a further power of Members: who is missing. Jobs with a Posture need it.
+type Missing interface {
+	// Missing returns the sorted names of members that vanished without leaving within jobs.MissingFor, as far as this process
+	// has seen: they crashed, or cannot be reached. A name that lives again, as any process, is back. It never blocks. It is asked
+	// when the owners change, and once a Sweep.
+	Missing() []string
+}
+
 // Middleware wraps every handler, the first one outermost.
 type Middleware = func(jobs.Handler) jobs.Handler
 

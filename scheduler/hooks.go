@@ -41,9 +41,23 @@ type Finished struct {
 	Err    error         // the handler's; it may come after the run was completed (InTx), and then the outcome is done
 }
 
-// Refused is a claim or a finish that the store refused. Cause is taken, busy,
-// early, expired, closed, stale definition or fenced. Of an efficiency job it is a run that is left out on this replica: busy,
-// expired, deadline or overtaken. It is an expected outcome, not an error.
+// Refused is a claim or a finish that the store refused, or a due of an efficiency job that does not run here. It is an expected
+// outcome, not an error. Cause is one of
+//
+//	taken             another replica has it, or it has ended
+//	busy              a run of its key is at work; of an efficiency job, here
+//	early             it is not due by the store's clock
+//	expired           it is older than the horizon; of an efficiency job, it waited for a worker for longer than MissedAfter,
+//	                  unless it was to wait, for a run of its key, or for its Limit where it has keys
+//	closed            its due was closed meanwhile
+//	stale definition  a newer schedule of the job is in force
+//	fenced            another replica has taken the run over: what this one did of it does not count
+//	deadline          of an efficiency job: it would start later than StartWithin
+//	overtaken         of an efficiency job: a newer run of its key came (OverlapCancel)
+//	posture           an efficiency job's Posture holds it, since members are missing
+//	paused            an efficiency job is paused
+//
+// What is refused for posture or pause before its keys are known is told once a due, with the job's name as the key.
 type Refused struct {
 	jobs.Occurrence
 	Cause string

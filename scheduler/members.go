@@ -15,18 +15,27 @@ import (
 // watchRing turns each list of owners into a ring, beside the loop: a ring of
 // many members takes a while to build.
 func (r *runner) watchRing() {
+	tick, stop := r.missingTicks()
+	defer stop()
 	var before *ring.Ring
+	var members core.MissingChanged
 	for {
 		owners, changed := r.cfg.Members.Watch()
 		r.hearFences()
+		members = r.hearMissing(members) // before the ring: with that we may own what is theirs
 		now := r.buildRing(owners)
 		r.mail.post(core.RingChanged{Ring: now})
 		r.observer.moved(before, now)
 		before = now
-		select {
-		case <-changed:
-		case <-r.base.Done():
-			return
+		for waits := true; waits; {
+			select {
+			case <-changed:
+				waits = false
+			case <-tick:
+				members = r.hearMissing(members)
+			case <-r.base.Done():
+				return
+			}
 		}
 	}
 }

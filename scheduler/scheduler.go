@@ -67,7 +67,7 @@ const minPartitions = 8
 // Add adds jobs, before or during Run; all of them, or with an error none. It
 // reports every problem of every job, joined. A name that was added before is refused: Remove it first. So is what Config
 // rules out: a Correctness job without a Store, a Missed.MaxAge above Horizon, and a Spread that leaves less than MissedAfter +
-// Lease of the Horizon (Correctness jobs) or covers 100 dues or more (jobs with Keys).
+// Lease of the Horizon (Correctness jobs) or covers 100 dues or more (jobs with Keys), and a Posture where the Members cannot tell who is missing.
 // It logs the first three dues of each job after now, by the host's clock; of the first 50 where there are more.
 func (s *Scheduler) Add(list ...jobs.Job) error {
 	added, err := s.add(list)
@@ -121,6 +121,9 @@ func (s *Scheduler) checkLocked(j jobs.Job, added map[string]jobs.Job) error {
 	if j.Missed.MaxAge > s.cfg.Horizon {
 		return fmt.Errorf("scheduler: job %q: Missed.MaxAge %v is above Config.Horizon %v, past which nothing is claimed; lower it, or raise Horizon (and Retention above that)",
 			j.Name, j.Missed.MaxAge, s.cfg.Horizon)
+	}
+	if err := s.cfg.checkPosture(j); err != nil {
+		return err
 	}
 	return s.cfg.checkSpread(j)
 }
@@ -221,6 +224,9 @@ func (s solitary) Watch() ([]string, <-chan struct{}) { return []string{s.name},
 func (s solitary) Announce(context.Context, string, string, string, map[string]string) error {
 	return nil
 }
+
+// Missing is nobody: who is alone misses none.
+func (s solitary) Missing() []string { return nil }
 
 func (s solitary) Facts() map[string]map[string]string { return nil }
 

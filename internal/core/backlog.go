@@ -17,8 +17,8 @@ type backlog struct {
 
 	// fresh is what was due just now and found no worker, oldest first: every other worker goes to these, or to
 	// the keys of such a due, so that nobody waits for all that a long outage has left. It is bounded; what does not fit in, a sweep brings.
-	fresh     []idempotency.Run
-	lastFresh bool
+	fresh   []idempotency.Run
+	nowLast bool
 
 	// taken counts the runs of a key that this session has or is taking up; behind are those that wait until there is
 	// none, oldest first. No sweep shows these while one runs.
@@ -44,27 +44,21 @@ func (b *backlog) offer(r idempotency.Run, late bool, most int) {
 	}
 }
 
-// next takes out the run that a free worker goes to.
-func (b *backlog) next() (r idempotency.Run, ok bool) {
-	from := &b.left
-	if len(b.fresh) > 0 && (!b.lastFresh || len(b.left) == 0) {
-		from = &b.fresh
-	}
-	if len(*from) == 0 {
-		return r, false
-	}
-	b.lastFresh = from == &b.fresh
-	r, *from = (*from)[0], (*from)[1:]
-	return r, true
+// has says that a run of a job is at hand.
+func (b *backlog) has(job string) bool {
+	of := func(r idempotency.Run) bool { return r.ID.Job == job }
+	return slices.ContainsFunc(b.left, of) || slices.ContainsFunc(b.fresh, of)
 }
 
-// yields says that it is the turn of what was due just now, of which there is none here but elsewhere.
-func (b *backlog) yields() bool {
-	if b.lastFresh || len(b.left) == 0 || len(b.fresh) > 0 {
-		return false
+// swept replaces what was left lying by what a sweep brought, but for the jobs that it did not ask for: of these is kept
+// what was there.
+func (b *backlog) swept(runs []idempotency.Run, excluded []string) {
+	if len(excluded) == 0 {
+		b.left = runs
+		return
 	}
-	b.lastFresh = true
-	return true
+	kept := slices.DeleteFunc(b.left, func(r idempotency.Run) bool { return !slices.Contains(excluded, r.ID.Job) })
+	b.left = append(kept, runs...)
 }
 
 // take notes that a run of a key is ours, or about to be.

@@ -79,7 +79,14 @@ type Core struct {
 	closing  map[dueKey]bool
 	finished map[dueKey]finished // of this session, through open dues
 	waking   map[dueKey]*timer   // when more of an open due starts
-	local    []localRun          // efficiency runs that wait for a worker
+	local    []localRun          // efficiency runs that wait for a worker, by priority, then as they came
+	loads    map[string]*load    // by job
+	ranked   bool                // jobs differ in priority
+	level    int                 // the priority of one of them
+	turns    int64               // that workers were given in
+	tokenAt  time.Duration       // when the next start is allowed that something waits for; 0: nothing does
+	roster   roster
+	members  MissingChanged
 
 	orphans map[string]time.Duration // jobs that nobody has, and when that was told last
 
@@ -96,6 +103,7 @@ func New(c Config) *Core {
 	core := &Core{
 		cfg: c, jobs: map[string]*job{},
 		setbacks: map[dueKey]setback{}, closing: map[dueKey]bool{}, finished: map[dueKey]finished{}, waking: map[dueKey]*timer{},
+		loads: map[string]*load{},
 	}
 	core.workers = workers{
 		held: map[int64]*held{}, byFence: map[int64]*held{},
@@ -159,6 +167,9 @@ func (c *Core) Wake() time.Duration {
 	if len(c.hints.to) > 0 {
 		at = min(at, c.hints.next)
 	}
+	if c.tokenAt > 0 {
+		at = min(at, c.tokenAt)
+	}
 	return max(at, c.now.Mono)
 }
 
@@ -183,6 +194,8 @@ func (c *Core) handle(e Event) {
 		c.ended(e)
 	case Streamed:
 		c.streamed(e)
+	case MissingChanged:
+		c.members = e
 	case Hinted:
 		c.sweeper.hinted = true
 	case Heard:
@@ -218,22 +231,29 @@ const maxRanks = 8
 func (c *Core) setRing(r *ring.Ring) {
 	c.ring, c.ranks = r, nil
 	if r != nil {
-		c.ranks = r.Ranks(c.cfg.Replica, maxRanks)
-	}
-	if len(c.ranks) == maxRanks {
-		last := c.ranks[maxRanks-1]
-		for i := range last {
-			last[i] = 0xff
-			for _, before := range c.ranks[:maxRanks-1] {
-				last[i] &^= before[i]
-			}
-		}
+		c.ranks = lump(r.Ranks(c.cfg.Replica, maxRanks))
 	}
 	if len(c.ranks) > 0 && !empty(c.ranks[0]) {
 		c.hints.lately = r
 	}
+	c.dropShares()
+	c.askRoster()
 	c.sweepSoon(0) // what we gained may lie open
 	c.announce()
+}
+
+// lump makes the last of maxRanks ranks stand for all later ones too.
+func lump(ranks [][]byte) [][]byte {
+	if len(ranks) == maxRanks {
+		last := ranks[maxRanks-1]
+		for i := range last {
+			last[i] = 0xff
+			for _, before := range ranks[:maxRanks-1] {
+				last[i] &^= before[i]
+			}
+		}
+	}
+	return ranks
 }
 
 // rank is ours in a partition; -1 where we have none.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -20,6 +21,9 @@ func (c *Core) fireDues() {
 	if c.ready() {
 		due = c.storeDues.take(now)
 	}
+	if c.ranked {
+		slices.SortStableFunc(due, byPriority)
+	}
 	spent := 0
 	for _, j := range due {
 		if spent >= maxSteps {
@@ -28,7 +32,7 @@ func (c *Core) fireDues() {
 		}
 		c.storeDues.set(j, j.look(now))
 		switch {
-		case c.rank(j.partition) == 0:
+		case c.rankOf(j) == 0:
 			spent += c.decide(j)
 		case j.keyed():
 			for _, d := range lookAfter {
@@ -45,6 +49,10 @@ var errContradicts = errors.New("its calendar gave answers that contradict each 
 // decide opens what is due of a job, or puts our definition in force. It returns how many dues it walked over.
 func (c *Core) decide(j *job) (spent int) {
 	if j.deciding || c.session == nil || c.draining {
+		return 0
+	}
+	if j.efficient() {
+		c.decideLocal(j)
 		return 0
 	}
 	now, missedAfter := c.reach(j)
@@ -71,16 +79,18 @@ func (c *Core) decide(j *job) (spent int) {
 	} else {
 		d.Claim = c.claimable(j, len(d.Run))
 	}
-	c.workers.reserved += d.Claim
+	if c.reserve(j, d.Claim); d.Claim > 0 {
+		c.turned(j)
+	}
 	j.deciding = true
-	hedged := c.rank(j.partition) > 0
+	hedged := c.rankOf(j) > 0
 	c.decides.add(d, func(a idempotency.Decided) {
 		j.deciding = false
-		c.workers.reserved -= d.Claim
+		c.reserve(j, -d.Claim)
 		c.decided(j, d, a, hedged)
 	}, func() {
 		j.deciding = false
-		c.workers.reserved -= d.Claim
+		c.reserve(j, -d.Claim)
 	})
 	return spent
 }

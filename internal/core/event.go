@@ -74,6 +74,10 @@ type Streamed struct {
 	Err    error
 }
 
+// MissingChanged tells how many members vanished without leaving and are not back, and how many are in sight, this
+// replica included. It is told before the ring in which they are not.
+type MissingChanged struct{ Missing, InSight int }
+
 // Hinted tells that another replica says: something lies here for you. It may come at any time and as
 // often as it likes; all it does is to make the next sweep come sooner.
 type Hinted struct{}
@@ -92,13 +96,14 @@ type Stop struct{ Why string }
 // Hurry tells that a replica which drains, or comes to, shall not wait for its handlers.
 type Hurry struct{}
 
-func (JobsChanged) event() {}
-func (RingChanged) event() {}
-func (Replied) event()     {}
-func (Ended) event()       {}
-func (Streamed) event()    {}
-func (Hinted) event()      {}
-func (Heard) event()       {}
-func (Stop) event()        {}
-func (Hurry) event()       {}
-func (Progressed) event()  {}
+func (JobsChanged) event()    {}
+func (RingChanged) event()    {}
+func (Replied) event()        {}
+func (Ended) event()          {}
+func (Progressed) event()     {}
+func (Streamed) event()       {}
+func (MissingChanged) event() {}
+func (Hinted) event()         {}
+func (Heard) event()          {}
+func (Stop) event()           {}
+func (Hurry) event()          {}

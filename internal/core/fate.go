@@ -121,6 +121,7 @@ func (c *Core) ended(e Ended) {
 		return
 	}
 	h.returned, h.took = true, c.now.Mono-h.started
+	h.job.load.running--
 	c.stopTimer(h.timer)
 	c.stopTimer(h.watch)
 	h.job.lived, c.workers.turned = c.now.Mono, c.now.Mono

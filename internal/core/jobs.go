@@ -16,6 +16,8 @@ type job struct {
 	hash      string
 	partition int // of its name
 	starts    starts
+	load      *load
+	share     *share        // nil: to be computed
 	delay     time.Duration // from a due to when it is opened, which is its start; 0 with keys
 
 	next  time.Time    // when to look at it: by the store's time, or by the host's for an efficiency job; zero: never
@@ -30,6 +32,7 @@ type job struct {
 	open     []time.Time   // dues, ascending: a key that one holds must not make an older one be skipped
 	lived    time.Duration // when a run of it last began or ended here
 	began    bool          // lived is set
+	refused  time.Time     // the last local due that did not run because the job is quiet
 }
 
 // dueKey names a due of a job.
@@ -63,6 +66,7 @@ func (c *Core) setJobs(list []jobs.Job) {
 		}
 		edited := j.hash != spec.Definition()
 		j.Job, j.hash, j.partition = spec, spec.Definition(), c.partition(spec.Name)
+		j.load, j.share = c.loadOf(spec), nil
 		moved := j.spreadStarts(c.cfg)
 		c.jobs[spec.Name] = j
 		if j.efficient() && (moved || edited || j.index == 0) {
@@ -82,6 +86,8 @@ func (c *Core) setJobs(list []jobs.Job) {
 			c.dropPass(p)
 		}
 	}
+	c.setRanked()
+	c.dropLoads()
 	switch {
 	case c.session == nil:
 		c.openSession()
@@ -114,6 +120,9 @@ func (c *Core) sortedJobs() []*job {
 // ours is not looked at by its due: the sweep tells when that changes.
 func (c *Core) see(j *job, e idempotency.Entry) {
 	j.entry = e
+	if j.efficient() {
+		return
+	}
 	var next time.Time
 	if e.Hash == j.hash {
 		next = j.firstStart(e.Opened)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // localRun is a run of an efficiency job: no store knows of it.
@@ -52,13 +53,10 @@ func (c *Core) fireLocalDues() {
 
 var errStillStreaming = errors.New("the keys of its last due are still being read; this due is left out on this replica")
 
-// openLocal runs a due of an efficiency job where this replica is the owner now.
+// openLocal runs a due of an efficiency job where that is this replica's to do now.
 func (c *Core) openLocal(j *job, due time.Time) {
-	if c.ranks == nil {
-		return
-	}
 	if !j.keyed() {
-		if c.rank(j.partition) == 0 {
+		if c.runsLocal(j) && !c.staysQuiet(j, due) {
 			c.queueLocal(localRun{job: j, key: j.Name, due: due})
 		}
 		return
@@ -71,43 +69,35 @@ func (c *Core) refuseLocal(r localRun, cause string) {
 	c.emit(Refused{Occurrence: c.occurrence(r.job, id, 0, r.attempt, nil), Cause: cause})
 }
 
-// fillLocal starts efficiency runs as workers become free; what waited for too
-// long, or is of a job that was removed, is left out.
-func (c *Core) fillLocal() {
-	for len(c.local) > 0 && c.workers.freeLocal(c) > 0 {
-		r := c.local[0]
-		c.local = c.local[1:]
-		if cause := c.tooLateLocal(r); cause != "" {
-			c.refuseLocal(r, cause)
-			c.freeLane(r)
-			continue
-		}
-		c.startLocal(r)
+// dropsLocal says why a local run that waits does not run any more; empty: it does.
+func (c *Core) dropsLocal(r localRun) string {
+	late := c.lateLocal(r)
+	slow := r.waited || r.job.keyed() && r.job.Limit != (jobs.Limit{}) // it was to wait, for its key or for other keys
+	switch {
+	case c.jobs[r.job.Name] != r.job:
+		return "expired"
+	case r.attempt > 0:
+	case r.job.startsTooLate(late):
+		return reasonDeadline
+	case late > c.cfg.MissedAfter+r.job.starts.coarse() && !slow:
+		return "expired"
 	}
+	return c.quiet(r.job, r.due)
 }
 
+// startLocal gives a local run a worker, unless it waited for too long, or its job was removed or is quiet now: then it is left out.
 func (c *Core) startLocal(r localRun) {
+	if why := c.dropsLocal(r); why != "" {
+		c.refuseLocal(r, why)
+		c.freeLane(r)
+		return
+	}
+	c.turned(r.job)
 	id := idempotency.ID{Job: r.job.Name, Key: r.key, Due: r.due}
 	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: max(c.lateLocal(r), 0), alone: r.alone}
 	c.hold(h)
 	c.enterLane(h)
 	c.start(h)
-}
-
-// tooLateLocal says why a run does not start any more; empty: it does.
-func (c *Core) tooLateLocal(r localRun) string {
-	late := c.lateLocal(r)
-	switch {
-	case c.jobs[r.job.Name] != r.job:
-		return "expired"
-	case r.attempt > 0:
-		return ""
-	case r.job.startsTooLate(late):
-		return reasonDeadline
-	case late > c.cfg.MissedAfter+r.job.starts.coarse() && !r.waited:
-		return "expired"
-	}
-	return ""
 }
 
 // lateLocal is how long ago a run should have started.

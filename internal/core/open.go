@@ -27,9 +27,11 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	}
 	if j.entry.Hash != j.hash { // ours came in force since we read the entry, else the store would not name this due
 		j.entry.Definition = j.definition()
-		c.storeDues.set(j, j.look(c.storeNow()))
+		if !j.efficient() {
+			c.storeDues.set(j, j.look(c.storeNow()))
+		}
 	}
-	c.beginPass(now, j, o, c.ranks)
+	c.beginPass(now, j, o, c.ranksOf(j))
 	c.awaitStart(j, o)
 }
 
@@ -43,9 +45,9 @@ func (c *Core) beginPass(now time.Time, j *job, o idempotency.OpenDue, ranks [][
 		c.keepStarted(now, j, o)
 		return
 	}
-	// Without a free worker a pass begins only where we are busy with the job
+	// Without a worker that it may have, a pass begins only where we are busy with the job
 	// itself and getting on: then it waits here. Else others may have it.
-	if c.workers.free(c) == 0 && !c.gettingOn(j) {
+	if c.roomNow(j) == 0 && !c.gettingOn(j) {
 		return
 	}
 	mask, hedge := c.lagging(now, j, o, ranks)
@@ -94,7 +96,8 @@ func (c *Core) keepStarted(now time.Time, j *job, o idempotency.OpenDue) {
 	if j.Spread == 0 || !c.gettingOn(j) {
 		return
 	}
-	mask, _ := c.lagging(now, j, o, c.ranks[:min(1, len(c.ranks))])
+	ranks := c.ranksOf(j)
+	mask, _ := c.lagging(now, j, o, ranks[:min(1, len(ranks))])
 	i := slices.IndexFunc(c.passes, func(p *pass) bool { return p.saved && !p.ending && p.job == j && p.due.Equal(o.Due) })
 	if i < 0 || mask == nil || slices.Equal(mask, c.passes[i].kept) {
 		return

@@ -26,7 +26,7 @@ func (c *Core) claimable(j *job, n int) int {
 	if j.holdsKey() {
 		n = min(n, 1) // all are of one key
 	}
-	return min(c.workers.free(c), n)
+	return min(c.roomToOpen(j), n)
 }
 
 // insertion claims a key of a pass for the first time. Where another run holds the key, the run waits, is skipped, or

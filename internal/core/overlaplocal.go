@@ -21,9 +21,20 @@ func (l *localLane) busy() bool { return l.at != nil || l.queued }
 
 // queueLocal lets a run wait for a worker, or does with it what its job says where another run of its key waits or runs here.
 func (c *Core) queueLocal(r localRun) {
+	if r, ok := c.admitLocal(r); ok {
+		c.waitForWorker(r)
+	}
+}
+
+// admitLocal says whether a run may have a worker as far as its key goes, which it then holds. Else it waits behind another
+// run, or was refused.
+func (c *Core) admitLocal(r localRun) (localRun, bool) {
 	if r.alone = r.job.holdsKey(); !r.alone {
-		c.local = append(c.local, r)
-		return
+		return r, true
+	}
+	if c.backlog.taken[keyOfJob(r.localKey())] > 0 { // a person asked for a run, which is the store's
+		c.refuseLocal(r, "busy")
+		return r, false
 	}
 	l := c.lane(r)
 	if r.due.After(l.newest) {
@@ -31,7 +42,8 @@ func (c *Core) queueLocal(r localRun) {
 	}
 	switch {
 	case !l.busy():
-		c.waitForWorker(l, r)
+		l.queued = true
+		return r, true
 	case r.job.Overlap == jobs.OverlapQueue && l.behind == nil && l.pausing == 0:
 		l.behind = &r
 	case r.job.Overlap == jobs.OverlapCancel:
@@ -39,6 +51,13 @@ func (c *Core) queueLocal(r localRun) {
 	default:
 		c.refuseLocal(r, "busy")
 	}
+	return r, false
+}
+
+// keyHeld says whether a local run of a key waits for a worker, or is at work.
+func (c *Core) keyHeld(k localKey) bool {
+	l := c.workers.lanes[k]
+	return l != nil && l.busy()
 }
 
 func (c *Core) lane(r localRun) *localLane {
@@ -50,9 +69,8 @@ func (c *Core) lane(r localRun) *localLane {
 	return l
 }
 
-func (c *Core) waitForWorker(l *localLane, r localRun) {
-	l.queued = true
-	c.local = append(c.local, r)
+func (c *Core) waitForWorker(r localRun) {
+	c.local = slices.Insert(c.local, c.localEnd(r.job.Priority), r)
 }
 
 // overtakeLocal ends what of a key is at work, and leaves out what waits.
@@ -93,8 +111,8 @@ func (c *Core) freeLane(r localRun) {
 	}
 	if l.at, l.queued = nil, false; l.behind != nil {
 		next := *l.behind
-		l.behind, next.waited = nil, true
-		c.waitForWorker(l, next)
+		l.behind, l.queued, next.waited = nil, true, true
+		c.waitForWorker(next)
 		return
 	}
 	c.dropLane(r, l)

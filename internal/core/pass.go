@@ -12,14 +12,16 @@ import (
 
 // pass is one stream through the keys of a fixed set of partitions, for one due.
 // It speaks only for these: partitions gained meanwhile wait for the next one.
-// For an efficiency job it claims nothing and is known here alone.
+// One over a due of an efficiency job claims nothing and is known here alone, unless a person asked for that due.
 type pass struct {
 	job     *job
 	due     time.Time
+	local   bool   // no store knows of it
 	catchUp bool   // a busy key waits, and is not skipped
 	past    past   // of its runs
 	mask    []byte // the partitions
 	hedge   []byte // of these, those in which we are not the owner
+	turn    int64  // when a key of it last got a worker
 	kept    []byte // partitions that a later pass of ours will take; nil: none
 
 	saved   bool  // the pass row exists: only then may a claim be made
@@ -38,7 +40,7 @@ type pass struct {
 	ending  bool // its finished bits are on their way
 	dropped bool
 	told    bool            // that its source is silent
-	seen    map[string]bool // of an efficiency job, whose keys no store remembers
+	seen    map[string]bool // of a local one, whose keys no store remembers
 }
 
 func (p *pass) key() dueKey { return keyOf(p.job.Name, p.due) }
@@ -148,7 +150,7 @@ func (c *Core) failedStream(p *pass, err error) {
 	if p.mixed {
 		p.last = ""
 	}
-	if !p.job.efficient() && (p.dirty || p.last == "") {
+	if !p.local && (p.dirty || p.last == "") {
 		p.dirty, p.ended = true, true
 		return
 	}
@@ -159,23 +161,14 @@ func (c *Core) failedStream(p *pass, err error) {
 	})
 }
 
-// advance gives keys of a pass to some free workers, and ends the pass when all are settled.
-func (c *Core) advance(p *pass, workers int) {
-	if !p.saved && !p.job.efficient() || p.queued && c.streamsOf(p.job) >= maxStreams {
+// advance gets keys of a pass, and ends it when all are settled.
+func (c *Core) advance(p *pass) {
+	if !p.saved && !p.local || p.queued && c.streamsOf(p.job) >= maxStreams {
 		return
 	}
 	if p.queued {
 		p.queued = false
 		c.openStream(p)
-	}
-	for ; len(p.buf) > 0 && workers > 0; workers-- {
-		key := p.buf[0]
-		p.buf = p.buf[1:]
-		if p.job.efficient() {
-			c.queueLocal(localRun{job: p.job, key: key, due: p.due})
-		} else {
-			c.claimKey(p, key)
-		}
 	}
 	c.pull(p)
 	if p.ended && len(p.buf) == 0 && p.out == 0 {
@@ -186,17 +179,17 @@ func (c *Core) advance(p *pass, workers int) {
 func (c *Core) claimKey(p *pass, key string) {
 	claim := c.insertion(p, key)
 	p.out++
-	c.workers.reserved++
+	c.reserve(p.job, 1)
 	c.claims.add(claim,
 		func(a idempotency.Answer) {
-			c.workers.reserved--
+			c.reserve(p.job, -1)
 			c.claimed(p, claim.ID, a)
 			if claim.Overtake && a.Verdict == idempotency.Busy {
 				c.sweepSoon(0) // the run that was told to end may be ours
 			}
 		},
 		func() {
-			c.workers.reserved--
+			c.reserve(p.job, -1)
 			p.out, p.dirty = p.out-1, true
 		})
 }
@@ -234,7 +227,7 @@ func (c *Core) claimed(p *pass, id idempotency.ID, a idempotency.Answer) {
 func (c *Core) finishPass(p *pass) {
 	switch {
 	case p.ending:
-	case p.job.efficient():
+	case p.local:
 		c.dropPass(p)
 	case p.dirty:
 		c.dropPass(p)
@@ -275,9 +268,13 @@ func (c *Core) savePass(p *pass, row idempotency.Pass, then func()) {
 }
 
 // gettingOn says that the workers turn over, so that the job's keys get theirs in
-// time: runs of it begin or end here within its timeout, or runs of any job end within a lease.
+// time: runs of it begin or end here within its timeout, or runs of any job end within a lease. Where the job's own limit keeps
+// its keys waiting, the others' runs say nothing, but that its starts are only to be spaced does.
 func (c *Core) gettingOn(j *job) bool {
-	if w := c.workers; w.turned > 0 && c.now.Mono-w.turned <= c.cfg.Lease {
+	if c.outOfTokens(j) {
+		return true
+	}
+	if w := c.workers; !c.atLimit(j) && w.turned > 0 && c.now.Mono-w.turned <= c.cfg.Lease {
 		return true
 	}
 	limit := j.Timeout
@@ -325,10 +322,10 @@ func (c *Core) streamsOf(j *job) (n int) {
 	return n
 }
 
-// addPass keeps the passes in the order of their dues: older ones get workers first.
+// addPass keeps the passes in the order of their priorities, and then of their dues: older ones get workers first.
 func (c *Core) addPass(p *pass) {
 	i, _ := slices.BinarySearchFunc(c.passes, p, func(a, b *pass) int {
-		if a.due.After(b.due) {
+		if byPriority(a.job, b.job) > 0 || a.job.Priority == b.job.Priority && a.due.After(b.due) {
 			return 1
 		}
 		return -1
@@ -349,7 +346,7 @@ func (c *Core) dropPass(p *pass) {
 // dropPasses forgets the passes of a lost session, or of a replica that leaves.
 func (c *Core) dropPasses() {
 	for _, p := range slices.Clone(c.passes) {
-		if c.draining || !p.job.efficient() {
+		if c.draining || !p.local {
 			c.dropPass(p)
 		}
 	}

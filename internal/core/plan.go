@@ -134,7 +134,7 @@ func (p planner) stretches(e idempotency.Entry, until time.Time) []stretch {
 
 func (p planner) fateOf(e idempotency.Entry, due time.Time) fate {
 	switch {
-	case !e.PausedFrom.IsZero() && !due.Before(e.PausedFrom) && (e.PausedUntil.IsZero() || due.Before(e.PausedUntil)):
+	case inPause(e, due):
 		return paused
 	case !due.Before(p.now.Add(-p.missedAfter)):
 		return young

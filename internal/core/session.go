@@ -18,6 +18,7 @@ type session struct {
 	declared bool    // our definitions are announced
 	again    bool    // the jobs changed while declaring
 	controls int64   // of the store, as of when our runs were last listed for it
+	answered int64   // the latest Declare that was
 }
 
 func (c *Core) openSession() {
@@ -89,6 +90,7 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 	c.every(c.cfg.Lease/2, func() bool { return c.listMine(mine) })
 	c.every(c.cfg.Grace/2, func() bool { return c.touchPasses(mine) })
 	c.every(pruneEvery, func() bool { return c.upkeep(mine) })
+	c.every(rosterEvery, func() bool { return c.watchRoster(mine) })
 }
 
 func (c *Core) closeSession(s idempotency.Session, then func()) {
@@ -202,11 +204,12 @@ func (c *Core) declare() {
 	var mine []*job
 	var d []idempotency.Declaration
 	for _, j := range c.sortedJobs() {
-		if j.efficient() {
-			continue
-		}
 		mine = append(mine, j)
-		d = append(d, idempotency.Declaration{Definition: j.definition(), Opened: now, Next: j.offerAt(now)})
+		x := idempotency.Declaration{Definition: j.definition()}
+		if !j.efficient() {
+			x.Opened, x.Next = now, j.offerAt(now)
+		}
+		d = append(d, x)
 	}
 	call := newCall("Declare",
 		func(ctx context.Context, st idempotency.Store) ([]idempotency.Entry, error) {
@@ -227,7 +230,8 @@ func (c *Core) declare() {
 			case s.again:
 				s.again = false
 				c.declare()
-			default:
+			case nonce > s.answered: // else what a later call read was seen already
+				s.answered = nonce
 				c.declared(s, mine, e)
 			}
 		})
@@ -244,6 +248,7 @@ func (c *Core) declared(s *session, mine []*job, entries []idempotency.Entry) {
 	}
 	c.emit(Declared{Session: s.ID})
 	c.tellAhead()
+	c.askRoster()
 	c.sweepSoon(0)
 	c.announce()
 }

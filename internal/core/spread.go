@@ -159,10 +159,10 @@ func (c *Core) delayBefore(j *job) time.Duration {
 }
 
 // unstarted says whether an entry that a sweep brought is left alone: a version of the job with a shorter Spread, or none,
-// has told the store when to offer it.
+// has told the store when to offer it; or only some members own the job, and it is their turn.
 func (c *Core) unstarted(now time.Time, j *job, e idempotency.Entry) bool {
-	wait := time.Duration(max(c.rank(j.partition), 0)) * c.cfg.Grace
-	return j.delay > 0 && e.Hash == j.hash && now.Before(j.firstStart(e.Opened).Add(wait))
+	wait := time.Duration(c.turnOf(j)) * c.cfg.Grace
+	return (j.delay > 0 || c.shareOf(j).few()) && e.Hash == j.hash && now.Before(j.firstStart(e.Opened).Add(wait))
 }
 
 // awaitStart begins the next pass over an open due when more of it has started. A sweep would begin it too, but later.
@@ -179,7 +179,8 @@ func (c *Core) awaitStart(j *job, o idempotency.OpenDue) {
 		delete(c.waking, k)
 		if c.session == s && c.ready() && c.jobs[j.Name] == j && c.ranks != nil {
 			// What the others moved is not known as of now.
-			c.beginPass(c.storeNow(), j, o, c.ranks[:min(1, len(c.ranks))])
+			ranks := c.ranksOf(j)
+			c.beginPass(c.storeNow(), j, o, ranks[:min(1, len(ranks))])
 			c.awaitStart(j, o)
 		}
 	})

@@ -17,7 +17,7 @@ func (c *Core) resumeLocal(j *job) {
 }
 
 // spreadLocal streams, of a due of an efficiency job, the partitions from the given one up to those that have started,
-// as far as this replica owns them now, and comes back for the others.
+// as far as this replica runs them now, and comes back for the others.
 func (c *Core) spreadLocal(j *job, due time.Time, from int) {
 	if c.draining || c.jobs[j.Name] != j {
 		return
@@ -40,21 +40,18 @@ func (c *Core) spreadLocal(j *job, due time.Time, from int) {
 	c.after(wait, func() { c.spreadLocal(j, due, from) })
 }
 
-// streamLocal begins a pass over the partitions in [from, to) that this replica owns now.
+// streamLocal begins a pass over the partitions in [from, to) that this replica runs now.
 func (c *Core) streamLocal(j *job, due time.Time, from, to int) {
-	if len(c.ranks) == 0 {
-		return
-	}
-	mask := slices.Clone(c.ranks[0])
+	mask := c.localMask(j)
 	for i := range mask {
 		mask[i] &= below(to, i) &^ below(from, i)
 	}
-	if empty(mask) {
+	if empty(mask) || c.staysQuiet(j, due) {
 		return
 	}
 	for _, p := range slices.Clone(c.passes) {
 		switch {
-		case p.job != j || !meet(p.mask, mask):
+		case p.job != j || !p.local || !meet(p.mask, mask):
 		case p.stream != 0 || len(p.buf) > 0:
 			c.emit(Problem{Job: j.Name, Due: due, Err: errStillStreaming})
 			return
@@ -62,7 +59,7 @@ func (c *Core) streamLocal(j *job, due time.Time, from, to int) {
 			c.dropPass(p)
 		}
 	}
-	p := &pass{job: j, due: due, mask: mask, seen: map[string]bool{}}
+	p := &pass{job: j, due: due, local: true, mask: mask, seen: map[string]bool{}}
 	c.addPass(p)
 	c.openStream(p)
 }

@@ -17,7 +17,9 @@ type sweeper struct {
 	failed int  // sweeps in a row
 	full   bool // the last answer left something out
 	won    bool // something of it was won
-	taking map[idempotency.ID]bool
+
+	excluded []string // jobs that are ours to run but were not asked for, since they had no room
+	taking   map[idempotency.ID]bool
 
 	hinted  bool          // somebody says that there is something
 	hintEnd time.Duration // until when no further sweep is made for a hint
@@ -29,6 +31,7 @@ func (c *Core) sweepSoon(d time.Duration) { c.sweeper.next = min(c.sweeper.next,
 // sweep asks the store what this replica may take, each Sweep and whenever something may be there.
 func (c *Core) sweep() {
 	w := &c.sweeper
+	c.roomAgain()
 	if w.hinted && c.now.Mono >= w.hintEnd {
 		w.hinted, w.hintEnd = false, c.now.Mono+HintEvery
 		c.sweepSoon(0)
@@ -46,8 +49,10 @@ func (c *Core) sweep() {
 	w.asking = true
 	s, sent := c.session, c.now.Mono
 	q := idempotency.LagQuery{Ranks: c.ranks, Grace: c.cfg.Grace}
+	var excluded []string
 	if c.workers.free(c) > 0 {
 		q.Limit = min(4*c.cfg.Concurrency, idempotency.MaxBatch)
+		q.Full, excluded = c.full()
 	}
 	c.emit(newCall("Lagging",
 		func(ctx context.Context, st idempotency.Store) (idempotency.Lag, error) {
@@ -68,7 +73,8 @@ func (c *Core) sweep() {
 				c.control(s, l.Controls)
 				if q.Limit > 0 {
 					w.full, w.won = len(l.Waiting) >= q.Limit || len(l.Orphaned) >= q.Limit, false
-					c.backlog.left = l.Waiting
+					w.excluded = excluded
+					c.backlog.swept(l.Waiting, excluded)
 				}
 				c.forgetClosed(l.Open, sent)
 				c.act(l)
@@ -96,6 +102,11 @@ func (c *Core) act(l idempotency.Lag) {
 // openEntries decides what nobody has opened, as many as can be in the time of a step. The others wait for the next one,
 // or, where we are not the owner, for the next sweep.
 func (c *Core) openEntries(l idempotency.Lag) {
+	if c.ranked {
+		slices.SortStableFunc(l.Entries, func(a, b idempotency.Entry) int {
+			return descending(c.levelOf(a.Job), c.levelOf(b.Job))
+		})
+	}
 	spent := 0
 	for _, e := range l.Entries {
 		j := c.jobs[e.Job]
@@ -133,68 +144,6 @@ func (c *Core) takeOrphans(runs []idempotency.Run) {
 		}))
 }
 
-// fill gives free workers something to do: first what was begun before and left
-// lying, then the keys of passes, oldest due first, then efficiency runs.
-func (c *Core) fill() {
-	if c.draining {
-		return
-	}
-	if c.ready() {
-		c.fillBacklog()
-	}
-	passes := slices.Clone(c.passes)
-	for i, p := range passes {
-		if c.ready() || p.job.efficient() {
-			c.advance(p, c.share(passes[i:]))
-		}
-	}
-	c.fillLocal()
-}
-
-// share is how many of the free workers the first of these passes gets: all of
-// them but what the others over the same due need to get on too.
-func (c *Core) share(passes []*pass) int {
-	same := 0
-	for _, p := range passes {
-		if p.due.Equal(passes[0].due) && len(p.buf) > 0 {
-			same++
-		}
-	}
-	free := c.workers.free(c)
-	if passes[0].job.efficient() {
-		free = c.workers.freeLocal(c) - len(c.local)
-	}
-	return min(free, free/max(same, 1)+1)
-}
-
-// fillBacklog gives free workers to what is left lying; but while there is more than that, every other one to what was due just now.
-func (c *Core) fillBacklog() {
-	w := &c.sweeper
-	for c.workers.free(c) > 0 {
-		if p := c.freshPass(); p != nil && c.backlog.yields() {
-			c.advance(p, 1)
-			continue
-		}
-		r, ok := c.backlog.next()
-		if !ok {
-			break
-		}
-		c.take(r)
-	}
-	if len(c.backlog.left) == 0 && w.full && w.won && !w.asking && c.workers.free(c) > 0 {
-		c.sweepSoon(0)
-	}
-}
-
-// freshPass is the first pass over a due that was opened in time of which a key is at hand; nil: there is none.
-func (c *Core) freshPass() *pass {
-	i := slices.IndexFunc(c.passes, func(p *pass) bool { return p.saved && !p.catchUp && len(p.buf) > 0 && !p.job.efficient() })
-	if i < 0 {
-		return nil
-	}
-	return c.passes[i]
-}
-
 // take takes a waiting or orphaned run up.
 func (c *Core) take(r idempotency.Run) {
 	j, w := c.jobs[r.ID.Job], &c.workers
@@ -212,14 +161,15 @@ func (c *Core) take(r idempotency.Run) {
 		c.backlog.take(k)
 	}
 	w.asked[r.ID] = asked{pastOf(r), c.now.Mono}
+	c.turned(j)
 	c.sweeper.taking[r.ID] = true
-	w.reserved++
+	c.reserve(j, 1)
 	if suspect {
 		w.suspects++
 	}
 	settle := func() {
 		delete(c.sweeper.taking, r.ID)
-		w.reserved--
+		c.reserve(j, -1)
 		if suspect {
 			w.suspects--
 		}
@@ -229,7 +179,7 @@ func (c *Core) take(r idempotency.Run) {
 			c.backlog.free(k)
 		}
 	}
-	hedged := !orphan && c.rank(c.partition(r.ID.Key)) > 0
+	hedged := !orphan && !c.shareOf(j).few() && c.rank(c.partition(r.ID.Key)) > 0
 	c.claims.add(idempotency.Claim{ID: r.ID, Hash: j.hash, Exclusive: alone, TakeUp: true, Seen: r.Fence},
 		func(a idempotency.Answer) {
 			settle()

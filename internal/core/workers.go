@@ -129,6 +129,7 @@ func (c *Core) hold(h *held) {
 
 func (c *Core) start(h *held) {
 	h.begun = true
+	h.job.load.began(c.rateTime())
 	c.emit(Start{Handle: h.handle, Job: &h.job.Job, Occurrence: h.occ, Late: h.late})
 	if h.job.Timeout > 0 {
 		h.timer = c.after(h.job.Timeout, func() { c.end(h, jobs.ErrTimeout) })

@@ -21,6 +21,7 @@ type Job struct {
 
 	Source  *Source       // nil: no keys
 	Timeout time.Duration // 0: 3 s
+	Limit   jobs.Limit
 
 	// Work decides what a handler does. Nil: it takes 5 ms.
 	Work func(r *Replica, o jobs.Occurrence) Work
@@ -67,7 +68,7 @@ func (j Job) spec(version int) jobs.Job {
 	}
 	plan := j.plan(version)
 	spec := jobs.Job{
-		Name: j.Name, Schedule: plan.schedule(), Missed: plan.Missed, Spread: plan.Spread, Timeout: timeout,
+		Name: j.Name, Schedule: plan.schedule(), Missed: plan.Missed, Spread: plan.Spread, Timeout: timeout, Limit: j.Limit,
 		Retry: jobs.Retry{Attempts: attempts, First: 200 * time.Millisecond, Max: time.Second},
 		Run:   func(context.Context, jobs.Occurrence) error { panic("sim: handlers are played, not run") },
 	}

@@ -72,7 +72,7 @@ func TestJammedOwner(t *testing.T) {
 		}
 		return sim.Work{Takes: ms}
 	}
-	s.Add(sim.Job{Name: "jam", Plans: at(5 * time.Second), Source: sim.NewSource(40), Timeout: time.Minute, Work: jam})
+	s.Add(sim.Job{Name: "jam", Plans: at(5 * time.Second), Source: sim.NewSource(40), Timeout: time.Minute, Work: jam, Limit: jobs.Limit{PerReplica: -1}})
 	s.Add(sim.Job{Name: "keyed", Plans: at(5 * time.Second), Source: keyed})
 	for t := 6 * time.Second; t < 40*time.Second; t += time.Second {
 		s.At(t, s.Prune)
@@ -121,7 +121,7 @@ func TestCatchUpIsNotSkipped(t *testing.T) {
 func TestOpeningNeedsNoWorker(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, sim.Config{Jobs: []sim.Job{
-		{Name: "jam", Plans: at(3 * time.Second), Source: sim.NewSource(24), Timeout: time.Minute,
+		{Name: "jam", Plans: at(3 * time.Second), Source: sim.NewSource(24), Timeout: time.Minute, Limit: jobs.Limit{PerReplica: -1},
 			Work: func(*sim.Replica, jobs.Occurrence) sim.Work { return sim.Work{Takes: 5 * time.Second} }},
 		{Name: "plain", Plans: at(4 * time.Second)},
 		{Name: "keyed", Plans: at(4 * time.Second), Source: sim.NewSource(6)},
