@@ -109,15 +109,19 @@ func (c *Client) ask(ctx context.Context, a ask) (idempotency.Command, error) {
 	if cmd.ID.Key, err = a.key(e); err != nil {
 		return none, a.failed(fmt.Errorf("%w: %w", idempotency.ErrRejected, err))
 	}
-	if again, err := c.again(ctx, a, &cmd); err != nil || again {
-		if err != nil {
-			return none, err
-		}
+	again, err := c.again(ctx, a, &cmd)
+	if err != nil {
+		return none, err
+	}
+	if again {
 		return c.submit(ctx, a, cmd)
 	}
 	for n := 1; ; n++ {
 		if err := a.complete(o, e, &cmd); err != nil {
-			return none, err
+			if ctx.Err() == nil {
+				err = fmt.Errorf("%w: %w", idempotency.ErrRejected, err)
+			}
+			return none, a.failed(err)
 		}
 		done, rejected := c.submit(ctx, a, cmd)
 		if !a.moves || n == tries || !errors.Is(rejected, idempotency.ErrRejected) {
@@ -153,19 +157,15 @@ func (a ask) key(e idempotency.Entry) (string, error) {
 
 // complete adds the rest to a command, and checks it.
 func (a ask) complete(o idempotency.Overview, e idempotency.Entry, cmd *idempotency.Command) error {
-	var err error
 	if a.by.Actor == "" {
-		err = errors.New("By.Actor is empty; say who asks")
-	} else if a.prepare != nil {
-		err = a.prepare(o, e, cmd)
+		return errors.New("By.Actor is empty; say who asks")
 	}
-	if err == nil {
-		err = cmd.Validate()
+	if a.prepare != nil {
+		if err := a.prepare(o, e, cmd); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return a.failed(fmt.Errorf("%w: %w", idempotency.ErrRejected, err))
-	}
-	return nil
+	return cmd.Validate()
 }
 
 // again makes a command that was recorded before what it was then, and reports whether it was: the next due, and the dues

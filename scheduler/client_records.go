@@ -81,6 +81,9 @@ func (c *Client) ranges(ctx context.Context, job string, from time.Time) ([]idem
 
 // recordedBefore says that the store keeps a record of a due before an instant that retention could have removed by its age.
 func (c *Client) recordedBefore(ctx context.Context, e idempotency.Entry, before time.Time) (bool, error) {
+	if before.IsZero() { // which a filter takes for no bound
+		return false, nil
+	}
 	for r, err := range c.history.Ranges(ctx, c.namespace, e.Job) {
 		if err != nil || r.From.Before(before) {
 			return err == nil, err
@@ -95,6 +98,11 @@ func (c *Client) recordedBefore(ctx context.Context, e idempotency.Entry, before
 		}
 		return false, nil
 	}
-	r, err := c.newest(ctx, idempotency.Filter{Job: e.Job, State: idempotency.Ended, To: before})
-	return r != nil, err
+	f := idempotency.Filter{Namespace: c.namespace, Job: e.Job, State: idempotency.Ended, To: before, Newest: true}
+	for r, err := range c.history.List(ctx, f) {
+		if err != nil || r.ID.Request == "" {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }

@@ -129,6 +129,9 @@ func (x *explainer) tell() {
 		x.tellSchedule()
 	}
 	details()
+	if x.run != nil {
+		x.tellBefore()
+	}
 	for _, c := range x.commands {
 		x.tellCommand(c)
 	}
@@ -227,6 +230,14 @@ func (x *explainer) tellRanges() {
 			continue
 		}
 		x.say("%s One record stands for %d dues from %s to %s.", reasonFor(r.Reason, true), r.Count, instant(r.From), instant(r.To))
+	}
+}
+
+// tellBefore says what a due was that has a run since.
+func (x *explainer) tellBefore() {
+	for _, r := range x.ranges {
+		x.say("There is also a record of %d %s from %s to %s as %s (%s), from before a backfill, or of keys that were not claimed.",
+			r.Count, plural(int(r.Count), "due", "dues"), instant(r.From), instant(r.To), r.Outcome, r.Reason)
 	}
 }
 

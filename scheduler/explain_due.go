@@ -13,18 +13,21 @@ import (
 func (x *explainer) dueFound() (short string, details func()) {
 	d := x.due
 	switch {
-	case len(x.ranges) > 0 && d.Keys == 0 && !d.Closed.IsZero() && d.Closed.Equal(d.Opened):
-		return ending(x.ranges[0].Outcome) + " (" + x.ranges[0].Reason + "), for all keys", x.tellRanges
 	case d.Closed.IsZero() && x.id.Key == "":
 		return "it is open", x.tellOpen
 	case d.Closed.IsZero():
 		return "it is not claimed, and its due is open", x.tellOpen
 	case x.id.Key == "":
 		return "it is closed", x.tellClosed
-	case len(x.ranges) > 0:
+	case x.unfinished():
 		return "it did not run, and its due was closed before all keys were claimed", x.tellClosed
 	}
 	return "it did not run: it was not among the keys of that due", x.tellClosed
+}
+
+// unfinished says whether the due, which is closed, had keys that nobody claimed.
+func (x *explainer) unfinished() bool {
+	return slices.ContainsFunc(x.ranges, func(r idempotency.Range) bool { return r.Outcome == idempotency.Missed })
 }
 
 func (x *explainer) tellClosed() {
@@ -34,7 +37,7 @@ func (x *explainer) tellClosed() {
 	x.tellRanges()
 	switch {
 	case x.id.Key == "":
-	case len(x.ranges) > 0:
+	case x.unfinished():
 		x.say("It may be of those partitions; else the KeySource did not return it.")
 	default:
 		x.say("The keys of a due are those that the KeySource returns while it is open: one that is added later runs at the next due. Or it ran, and retention has removed its row.")

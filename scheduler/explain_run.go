@@ -91,7 +91,6 @@ func (x *explainer) tellEnd() {
 	x.tellClaim()
 	x.tellTries()
 	x.say("Its end was recorded at %s.", instant(r.Finished))
-	x.tellRanges()
 	if r.Outcome == idempotency.Failed {
 		x.say("A person can let it be tried again, with all its attempts: retry.")
 	}

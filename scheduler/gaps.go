@@ -100,9 +100,6 @@ func (g *gapFinder) pass(r record) (more bool, err error) {
 	if to := r.to.Truncate(time.Second); to.After(g.at) {
 		g.at = to
 	}
-	if !g.at.Before(g.end) {
-		return g.finish()
-	}
 	return true, nil
 }
 
