@@ -43,7 +43,7 @@ var reasons = map[string]why{
 	"source":     {ended: "The KeySource failed until the due was older than the horizon; what was missed are the keys of the partitions that were not finished."},
 	"unfinished": {ended: "Its keys were not all claimed before the due was older than the horizon; what was missed are the keys of the partitions that were not finished."},
 
-	"": {waits: "No worker was free when it was decided."},
+	"": {waits: "It was not started when it was decided: no worker was free, or another run of its key came first."},
 }
 
 // reasonFor says why a run ended so, or waits.
