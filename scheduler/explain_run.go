@@ -164,6 +164,9 @@ func (x *explainer) tellText() {
 	default:
 		x.say("Its error: %s", line)
 	}
+	if _, note, had := strings.Cut(x.run.Text, "\nlast progress: "); had { // as the core writes it
+		x.say("Its last progress: %s", firstLine(note))
+	}
 }
 
 // firstLine is the first line of a text, cut where it is long.
