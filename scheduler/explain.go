@@ -172,10 +172,15 @@ func (x *explainer) settled() bool {
 		return r.Outcome == idempotency.Done || r.Outcome == idempotency.Skipped
 	case x.due != nil:
 		return false
-	case len(x.ranges) > 0:
+	case x.inRange():
 		return x.ranges[0].Outcome == idempotency.Skipped
 	}
 	return x.readable && !x.names()
+}
+
+// inRange says whether a range speaks for the due, and not only for others around that instant.
+func (x *explainer) inRange() bool {
+	return len(x.ranges) > 0 && (!x.readable || x.names() || x.ranges[0].From.Equal(x.ranges[0].To))
 }
 
 // found is what there is of the occurrence in short, and who tells more of it.
@@ -187,11 +192,11 @@ func (x *explainer) found() (short string, details func()) {
 		return "there is no such run", x.tellNoRequest
 	case x.due != nil:
 		return x.dueFound()
-	case len(x.ranges) > 0:
+	case x.inRange():
 		r := x.ranges[0]
 		return fmt.Sprintf("%s (%s)", ending(r.Outcome), r.Reason), x.tellRanges
 	case x.readable && !x.names():
-		return "the job has no such due", func() {}
+		return "the job has no such due", x.tellAround
 	case efficient(x.entry):
 		return "the store has no record of it, since it is an efficiency job", func() {
 			x.say("The logs and hooks of the replicas have one. In the store are only its runs by hand.")
@@ -213,7 +218,7 @@ func (x *explainer) names() bool {
 
 func (x *explainer) tellSchedule() {
 	text := x.entry.Schedule
-	switch recorded := x.run != nil || x.due != nil || len(x.ranges) > 0; {
+	switch recorded := x.run != nil || x.due != nil || x.inRange(); {
 	case !x.readable:
 		x.say("Its schedule %.80q cannot be read outside the program that has it, so that nobody else can tell whether it names that instant.", text)
 	case x.names() && x.schedule.Location() != time.UTC:
@@ -267,11 +272,21 @@ func (x *explainer) nextDue() bool {
 
 func (x *explainer) tellRanges() {
 	for _, r := range x.ranges {
-		if r.Count == 1 {
-			x.say("%s", reasonFor(r.Reason, true))
-			continue
+		x.say("%s", reasonFor(r.Reason, true))
+		switch {
+		case r.Count > 1:
+			x.say("One record stands for %d dues from %s to %s.", r.Count, instant(r.From), instant(r.To))
+		case !r.From.Equal(r.To):
+			x.say("One record stands for all dues from %s to %s, however many they were.", instant(r.From), instant(r.To))
 		}
-		x.say("%s One record stands for %d dues from %s to %s.", reasonFor(r.Reason, true), r.Count, instant(r.From), instant(r.To))
+	}
+}
+
+// tellAround says which stretch an instant lies in that is no due now, but may have been one of an earlier schedule.
+func (x *explainer) tellAround() {
+	for _, r := range x.ranges {
+		x.say("It lies in a record of %d %s from %s to %s as %s (%s), and is one of these if an earlier schedule named it.",
+			r.Count, plural(int(r.Count), "due", "dues"), instant(r.From), instant(r.To), r.Outcome, r.Reason)
 	}
 }
 

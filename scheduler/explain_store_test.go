@@ -113,6 +113,16 @@ var records = []struct {
 		d.must(d.client.Resume(d.t.Context(), "backup", by("r")))
 		return backup
 	}},
+	{"no such due, in a stretch that was paused", func(d *desk) idempotency.ID {
+		d.now = hour(2).Add(time.Minute)
+		d.decide("backup", d.now, 0, nil, idempotency.Range{Job: "backup", From: hour(1), To: hour(2), Count: 2, Outcome: idempotency.Skipped, Reason: "paused"})
+		return idempotency.ID{Job: "backup", Due: hour(1).Add(time.Minute)}
+	}},
+	{"of a schedule that nobody can read any more", func(d *desk) idempotency.ID {
+		d.now = hour(2).Add(time.Minute)
+		d.decide("calendar", d.now, 0, nil, idempotency.Range{Job: "calendar", From: hour(0), To: hour(2), Count: 1, Outcome: idempotency.Missed, Reason: "unknown"})
+		return idempotency.ID{Job: "calendar", Due: hour(1)}
+	}},
 	{"still paused", func(d *desk) idempotency.ID {
 		d.must(d.client.Pause(d.t.Context(), "backup", ann))
 		d.now = hour(1).Add(-time.Minute)
