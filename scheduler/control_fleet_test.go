@@ -32,12 +32,12 @@ func (f *fleet) changed(want int) func(idempotency.Command, error) idempotency.C
 	}
 }
 
-// done demands the seconds of the scheduled dues, every ten, of which so many keys each are done.
+// done demands the seconds of the scheduled dues, every four, of which so many keys each are done.
 func (f *fleet) done(job string, keys int, want ...int) {
 	f.t.Helper()
 	done := map[int]int{}
 	for _, r := range f.runs(job)[idempotency.Done] {
-		if s := int(r.ID.Due.Sub(day(1, 0, 0)).Seconds()); s%10 == 0 {
+		if s := int(r.ID.Due.Sub(day(1, 0, 0)).Seconds()); s%4 == 0 {
 			done[s]++
 		}
 	}
@@ -59,41 +59,41 @@ func TestControlsReachTheFleet(t *testing.T) {
 	for name, source := range map[string]jobs.KeySource{"one key": nil, "three keys": jobs.KeyList("1", "2", "3")} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fleet) {
-				job := jobs.Job{Name: "each", Schedule: jobs.Every(10 * time.Second), Keys: source, Run: quick}
+				job := jobs.Job{Name: "each", Schedule: jobs.Every(4 * time.Second), Keys: source, Run: quick}
 				c, n := f.client(), 1
 				if source != nil {
 					n = 3
 				}
-				fleet := []*replica{f.start("a", job), f.start("b", job), f.start("c", job)}
-				until(25)
+				fleet := []*replica{f.start("a", job), f.start("b", job)}
+				until(9)
 				f.changed(1)(c.Pause(t.Context(), "each", ann))
-				until(65)
+				until(18)
 				f.changed(1)(c.Resume(t.Context(), "each", ann))
-				until(72)
+				until(21)
 				before := len(f.runs("each")[idempotency.Done])
 				f.changed(1)(c.Trigger(t.Context(), "each", "", nil, by("r-1")))
-				until(74)
+				until(23)
 				if got := len(f.runs("each")[idempotency.Done]) - before; got != n {
 					t.Errorf("%d runs were done 2 s after they were triggered, want %d", got, n)
 				}
 				f.changed(1)(c.Trigger(t.Context(), "each", "", nil, by("r-1")))
 				f.changed(1)(c.SkipNext(t.Context(), "each", "", by("r-2")))
-				until(95)
+				until(29)
 				f.changed(1)(c.SkipNext(t.Context(), "each", "", by("r-2")))
-				f.done("each", n, 10, 20, 70, 90)
-				from, to := day(1, 0, 0).Add(30*time.Second), day(1, 0, 0).Add(60*time.Second)
-				f.changed(3)(c.Backfill(t.Context(), "each", "", from, to, by("r-3")))
-				until(97)
-				f.done("each", n, 10, 20, 30, 40, 50, 70, 90)
+				f.done("each", n, 4, 8, 20, 28)
+				from := day(1, 0, 0).Add(12 * time.Second)
+				f.changed(2)(c.Backfill(t.Context(), "each", "", from, from.Add(8*time.Second), by("r-3")))
+				until(31)
+				f.done("each", n, 4, 8, 12, 16, 20, 28)
 				f.changed(1)(c.Pause(t.Context(), "each", ann))
 				f.end(fleet...)
-				until(125)
+				until(33)
 				fleet = []*replica{f.start("a", job), f.start("b", job)}
-				until(145)
+				until(41)
 				f.end(fleet...)
-				f.done("each", n, 10, 20, 30, 40, 50, 70, 90)
-				if once, more := f.count(); more > 0 || once != 8*n {
-					t.Errorf("%d occurrences ran once and %d more often, want %d once", once, more, 8*n)
+				f.done("each", n, 4, 8, 12, 16, 20, 28)
+				if once, more := f.count(); more > 0 || once != 7*n {
+					t.Errorf("%d occurrences ran once and %d more often, want %d once", once, more, 7*n)
 				}
 			})
 		})
