@@ -52,7 +52,10 @@ func (f *fleet) done(job string, keys int, want ...int) {
 	}
 }
 
-func until(second int) { time.Sleep(time.Until(day(1, 0, 0).Add(time.Duration(second) * time.Second))) }
+// till is how long it is to a second of the first day.
+func till(second int) time.Duration {
+	return time.Until(day(1, 0, 0).Add(time.Duration(second) * time.Second))
+}
 
 // What a person asks of a job reaches all replicas within two seconds, is kept while all are down, and is done once.
 func TestControlsReachTheFleet(t *testing.T) {
@@ -65,31 +68,31 @@ func TestControlsReachTheFleet(t *testing.T) {
 					n = 3
 				}
 				fleet := []*replica{f.start("a", job), f.start("b", job)}
-				until(9)
+				time.Sleep(till(9))
 				f.changed(1)(c.Pause(t.Context(), "each", ann))
-				until(18)
+				time.Sleep(till(18))
 				f.changed(1)(c.Resume(t.Context(), "each", ann))
-				until(21)
+				time.Sleep(till(21))
 				before := len(f.runs("each")[idempotency.Done])
 				f.changed(1)(c.Trigger(t.Context(), "each", "", nil, by("r-1")))
-				until(23)
+				time.Sleep(till(23))
 				if got := len(f.runs("each")[idempotency.Done]) - before; got != n {
 					t.Errorf("%d runs were done 2 s after they were triggered, want %d", got, n)
 				}
 				f.changed(1)(c.Trigger(t.Context(), "each", "", nil, by("r-1")))
 				f.changed(1)(c.SkipNext(t.Context(), "each", "", by("r-2")))
-				until(29)
+				time.Sleep(till(29))
 				f.changed(1)(c.SkipNext(t.Context(), "each", "", by("r-2")))
 				f.done("each", n, 4, 8, 20, 28)
 				from := day(1, 0, 0).Add(12 * time.Second)
 				f.changed(2)(c.Backfill(t.Context(), "each", "", from, from.Add(8*time.Second), by("r-3")))
-				until(31)
+				time.Sleep(till(31))
 				f.done("each", n, 4, 8, 12, 16, 20, 28)
 				f.changed(1)(c.Pause(t.Context(), "each", ann))
 				f.end(fleet...)
-				until(33)
+				time.Sleep(till(33))
 				fleet = []*replica{f.start("a", job), f.start("b", job)}
-				until(41)
+				time.Sleep(till(41))
 				f.end(fleet...)
 				f.done("each", n, 4, 8, 12, 16, 20, 28)
 				if once, more := f.count(); more > 0 || once != 7*n {
@@ -108,7 +111,7 @@ func TestControlsWithoutReplicas(t *testing.T) {
 		failing.Run = func(_ context.Context, _ jobs.Occurrence) error { return errDeclined }
 		c := f.client()
 		a := f.start("a", failing)
-		until(15)
+		time.Sleep(till(15))
 		f.end(a)
 		id := idempotency.ID{Job: "once", Due: day(1, 0, 0).Add(10 * time.Second)}
 		f.changed(1)(c.Retry(t.Context(), id, ann))
@@ -116,7 +119,7 @@ func TestControlsWithoutReplicas(t *testing.T) {
 		triggered.Request = "r-1"
 		f.changed(1)(c.Cancel(t.Context(), triggered, ann))
 		a = f.start("a", job)
-		until(30)
+		time.Sleep(till(30))
 		f.end(a)
 		runs := f.runs("once")
 		if len(runs[idempotency.Done]) != 1 || len(runs[idempotency.Skipped]) != 1 || len(f.ran) != 1 {
