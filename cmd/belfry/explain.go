@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfry-go/belfry/cmd/belfry/internal/show"
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/scheduler"
+)
+
+func explainCommand() *cobra.Command {
+	var o operation
+	var f occurrenceFlags
+	cmd := o.operate(&cobra.Command{
+		Use:   "explain JOB --due INSTANT",
+		Short: "Say what became of a run, and why",
+		Long: `Say in plain sentences what became of an occurrence: who claimed it and when, why
+it ran, was skipped, was missed, waits or is late.`,
+		Example: "  belfry explain renewals --key c-000042 --due 2026-10-01T00:30:00Z --store sqlite:billing.db --namespace billing",
+	}, func(args []string) (action, error) {
+		id, err := f.read(args)
+		return func(ctx context.Context, c *scheduler.Client) error { return o.explain(ctx, c, id) }, err
+	})
+	f.define(o.set)
+	o.storeFlags()
+	return cmd
+}
+
+func (o *operation) explain(ctx context.Context, c *scheduler.Client, id idempotency.ID) error {
+	e, err := c.Explain(ctx, id)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		v := explanationView{ID: o.idOf(e.ID), Sentences: append([]string{}, e.Sentences...)}
+		if e.Run != nil {
+			run := o.viewRun(*e.Run)
+			v.Run = &run
+		}
+		return writeJSON(o.out, v)
+	}
+	var b strings.Builder
+	fmt.Fprintln(&b, o.idOf(e.ID))
+	for _, s := range e.Sentences {
+		// A text of several lines, such as a stack, cannot pass for further sentences.
+		fmt.Fprintf(&b, "- %s\n", strings.ReplaceAll(show.Lines(s), "\n", "\n  | "))
+	}
+	_, err = fmt.Fprint(o.out, b.String())
+	return err
+}
