@@ -18,8 +18,10 @@ import (
 // ErrUnknown is wrapped by errors about a job that was not added.
 var ErrUnknown = errors.New("scheduler: unknown job")
 
-// Scheduler is one replica. Its methods are safe for concurrent use.
+// Scheduler is one replica. Its methods are safe for concurrent use. Those of its Client read and steer the whole cluster
+// through Config.Store, before, during and after Run; without a store that can, they return an error that wraps ErrNoStore.
 type Scheduler struct {
+	*Client
 	cfg        Config
 	alone      bool
 	partitions int
@@ -50,6 +52,7 @@ func New(c Config) (*Scheduler, error) {
 			s.cfg.Store = idempotency.NewMemory(nil)
 		}
 	}
+	s.Client = newClient(cfg.Namespace, s.cfg.Store)
 	r, err := ring.New([]string{s.cfg.Members.Self()}, cfg.Ring)
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: Config.Ring, or the name of Config.Members: %w", err)

@@ -1,0 +1,256 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
+)
+
+// Explanation says what became of an occurrence, and why.
+type Explanation struct {
+	ID        idempotency.ID   // with the job's name for an empty key, where the job has no keys
+	Run       *idempotency.Run // nil: there is no row
+	Sentences []string         // for people, in the order to read them; the first one says it in short. Not for programs: they change
+}
+
+// Explain says what became of one occurrence: whether the schedule names it, when it was decided, who claimed it, how it ended and
+// why, or what it waits for; who could run it now; and what people asked for. An empty key is the job's name, or, for a job with
+// keys, the due of all of them. An ID without Request is the scheduled run. It reads the store several times, so that what moves meanwhile may be
+// told half as it was. An unknown job is an error that wraps ErrUnknown; that an occurrence is not there is none.
+func (c *Client) Explain(ctx context.Context, id idempotency.ID) (Explanation, error) {
+	o, e, err := c.look(ctx, id.Job)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if id.Key == "" && !e.Keyed {
+		id.Key = e.Job
+	}
+	if err := checkOccurrence(id); err != nil {
+		return Explanation{}, fmt.Errorf("scheduler: explain %s: %w: %w", named(id), idempotency.ErrRejected, err)
+	}
+	id.Due = id.Due.UTC()
+	x := &explainer{client: c, overview: o, entry: e, id: id}
+	if x.schedule, err = jobs.ParseSchedule(e.Schedule); err == nil {
+		x.readable = true
+	}
+	if err := x.read(ctx); err != nil {
+		return Explanation{}, fmt.Errorf("scheduler: explain %s: %w", named(id), err)
+	}
+	x.tell()
+	return Explanation{ID: id, Run: x.run, Sentences: x.sentences}, nil
+}
+
+func checkOccurrence(id idempotency.ID) error {
+	if id.Due.IsZero() {
+		return errors.New("no due is named; say which occurrence")
+	}
+	if id.Key == "" {
+		id.Key = id.Job // of all keys
+	}
+	return id.Validate()
+}
+
+// explainer is one explanation in the making: what was read, and what is said about it.
+type explainer struct {
+	client   *Client
+	overview idempotency.Overview
+	entry    idempotency.Entry
+	schedule jobs.Schedule
+	readable bool // the schedule is one whose dues we can tell
+	id       idempotency.ID
+
+	run      *idempotency.Run
+	holder   *idempotency.Run    // another run of the key, which is at work
+	ranges   []idempotency.Range // that cover the due
+	due      *idempotency.Due    // of a job with keys
+	older    bool                // there is an older record of the job
+	commands []idempotency.Command
+
+	sentences []string
+}
+
+// read reads what the sentences are made of.
+func (x *explainer) read(ctx context.Context) (err error) {
+	c, id := x.client, x.id
+	f := idempotency.Filter{Namespace: c.namespace, Job: id.Job, Key: id.Key, From: id.Due, To: id.Due.Add(time.Second)}
+	if id.Key != "" {
+		for r, err := range c.history.List(ctx, f) {
+			if err != nil {
+				return err
+			}
+			if r.ID.Request == id.Request {
+				x.run = &r
+			}
+		}
+	}
+	if x.ranges, err = c.ranges(ctx, id.Job, id.Due); err != nil {
+		return err
+	}
+	x.ranges = slices.DeleteFunc(x.ranges, func(r idempotency.Range) bool { return r.From.After(id.Due) })
+	for d, err := range c.history.Dues(ctx, c.namespace, id.Job, f.From, f.To) {
+		if err != nil {
+			return err
+		}
+		x.due = &d
+	}
+	if x.run == nil {
+		if x.older, err = c.recordedBefore(ctx, x.entry, id.Due); err != nil {
+			return err
+		}
+	} else if x.run.State == idempotency.Waiting {
+		if x.holder, err = c.newest(ctx, idempotency.Filter{Job: id.Job, Key: id.Key, State: idempotency.Running}); err != nil {
+			return err
+		}
+	}
+	return x.readCommands(ctx)
+}
+
+// say adds a sentence.
+func (x *explainer) say(format string, a ...any) {
+	x.sentences = append(x.sentences, fmt.Sprintf(format, a...))
+}
+
+// tell says all there is to say.
+func (x *explainer) tell() {
+	short, details := x.found()
+	if x.id.Key == "" {
+		x.say("Job %q, all keys, due %s: %s.", x.id.Job, instant(x.id.Due), short)
+	} else {
+		s := named(x.id)
+		x.say("%s: %s.", strings.ToUpper(s[:1])+s[1:], short)
+	}
+	if x.id.Request == "" {
+		x.tellSchedule()
+	}
+	details()
+	if x.run != nil {
+		x.tellBefore()
+	}
+	for _, c := range x.commands {
+		x.tellCommand(c)
+	}
+	x.tellEntry()
+	if x.run == nil || x.run.Outcome != idempotency.Done {
+		x.tellCode()
+		x.tellOwner()
+	}
+}
+
+// found is what there is of the occurrence in short, and who tells more of it.
+func (x *explainer) found() (short string, details func()) {
+	switch now := x.overview.Now; {
+	case x.run != nil:
+		return x.runFound()
+	case x.id.Request != "":
+		return "there is no such run", x.tellNoRequest
+	case efficient(x.entry):
+		return "the store has no record of it, since it is an efficiency job", func() {
+			x.say("The logs and hooks of the replicas have one. In the store are only its runs by hand.")
+		}
+	case x.due != nil:
+		return x.dueFound()
+	case len(x.ranges) > 0:
+		r := x.ranges[0]
+		return fmt.Sprintf("%s (%s)", ending(r.Outcome), r.Reason), x.tellRanges
+	case x.readable && !x.names():
+		return "the job has no such due", func() {}
+	case x.id.Due.After(now):
+		return "it is still to come, in " + span(x.id.Due.Sub(now)), func() { x.tellDecided() }
+	case x.id.Due.After(x.entry.Opened):
+		return "nobody has decided it yet, " + span(now.Sub(x.id.Due)) + " after it was due", func() { x.tellDecided() }
+	default:
+		return "there is no record of it", x.tellGap
+	}
+}
+
+// names says whether the schedule in force names the due.
+func (x *explainer) names() bool {
+	due, ok := x.schedule.Next(second(x.id.Due))
+	return ok && due.Equal(x.id.Due)
+}
+
+func (x *explainer) tellSchedule() {
+	text := x.entry.Schedule
+	switch recorded := x.run != nil || x.due != nil || len(x.ranges) > 0; {
+	case !x.readable:
+		x.say("Its schedule %.80q cannot be read outside the program that has it, so that nobody else can tell whether it names that instant.", text)
+	case x.names() && x.schedule.Location() != time.UTC:
+		x.say("Its schedule %q names that instant: it is %s there.", text, x.id.Due.In(x.schedule.Location()).Format("Mon 2006-01-02 15:04:05 -07:00 MST"))
+	case x.names():
+		x.say("Its schedule %q names that instant.", text)
+	case recorded:
+		x.say("The schedule in force now, %q, does not name that instant; there is a record of it, so that an earlier one did, or a person asked for it.", text)
+	default:
+		x.say("Its schedule %q does not name that instant: %s.", text, x.around())
+	}
+}
+
+// around names the dues before and after.
+func (x *explainer) around() string {
+	before, had := x.schedule.Prev(x.id.Due)
+	after, has := x.schedule.Next(x.id.Due)
+	var s []string
+	if had {
+		s = append(s, "the due before is "+instant(before))
+	}
+	if has {
+		s = append(s, "the one after "+instant(after))
+	}
+	if len(s) == 0 {
+		return "it has no due at all"
+	}
+	return strings.Join(s, ", ")
+}
+
+// tellDecided says why a due is not decided yet.
+func (x *explainer) tellDecided() {
+	e, now := x.entry, x.overview.Now
+	x.say("Every due of the job up to %s is decided.", instant(e.Opened))
+	if e.Next.After(x.id.Due) && e.Next.After(now) && x.nextDue() {
+		x.say("Its start is delayed (Job.Spread): replicas look at it from %s on.", instant(e.Next))
+	}
+}
+
+// nextDue says whether the due is the first that is not decided.
+func (x *explainer) nextDue() bool {
+	due, ok := x.schedule.Next(x.entry.Opened)
+	return x.readable && ok && due.Equal(x.id.Due)
+}
+
+func (x *explainer) tellRanges() {
+	for _, r := range x.ranges {
+		if r.Count == 1 {
+			x.say("%s", reasonFor(r.Reason, true))
+			continue
+		}
+		x.say("%s One record stands for %d dues from %s to %s.", reasonFor(r.Reason, true), r.Count, instant(r.From), instant(r.To))
+	}
+}
+
+// tellBefore says what a due was that has a run since.
+func (x *explainer) tellBefore() {
+	for _, r := range x.ranges {
+		x.say("There is also a record of %d %s from %s to %s as %s (%s), from before a backfill, or of keys that were not claimed.",
+			r.Count, plural(int(r.Count), "due", "dues"), instant(r.From), instant(r.To), r.Outcome, r.Reason)
+	}
+}
+
+// tellGap says what it may mean that a decided due left no record.
+func (x *explainer) tellGap() {
+	x.say("Every due of the job up to %s is decided.", instant(x.entry.Opened))
+	if !x.older {
+		x.say("The store keeps no older record of the job either: retention has removed it, or the job was not there yet.")
+		return
+	}
+	x.say("There are older records of the job: it is a gap, unless the schedule was another one then; a backfill makes it run.")
+}
+
+func (x *explainer) tellNoRequest() {
+	x.say("A run by hand is named by the due and the request that the command was answered with; it may have been removed by retention.")
+}

@@ -1,0 +1,150 @@
+package scheduler
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/ring"
+)
+
+// dueFound is found for a due of a job with keys that was opened, where the key has no row or none is named.
+func (x *explainer) dueFound() (short string, details func()) {
+	d := x.due
+	switch {
+	case d.Closed.IsZero() && x.id.Key == "":
+		return "it is open", x.tellOpen
+	case d.Closed.IsZero():
+		return "it is not claimed, and its due is open", x.tellOpen
+	case x.id.Key == "":
+		return "it is closed", x.tellClosed
+	case x.unfinished():
+		return "it did not run, and its due was closed before all keys were claimed", x.tellClosed
+	}
+	return "it did not run: it was not among the keys of that due", x.tellClosed
+}
+
+// unfinished says whether the due, which is closed, had keys that nobody claimed.
+func (x *explainer) unfinished() bool {
+	return slices.ContainsFunc(x.ranges, func(r idempotency.Range) bool { return r.Outcome == idempotency.Missed })
+}
+
+func (x *explainer) tellClosed() {
+	d := x.due
+	x.say("The due was opened at %s and closed at %s, when the replicas had settled %d %s of it.",
+		instant(d.Opened), instant(d.Closed), d.Keys, plural(int(d.Keys), "key", "keys"))
+	x.tellRanges()
+	switch {
+	case x.id.Key == "":
+	case x.unfinished():
+		x.say("It may be of those partitions; else the KeySource did not return it.")
+	default:
+		x.say("The keys of a due are those that the KeySource returns while it is open: one that is added later runs at the next due. Or it ran, and retention has removed its row.")
+	}
+}
+
+// tellOpen says how far the replicas have come with an open due, and with the key's part of it.
+func (x *explainer) tellOpen() {
+	x.say("The due was opened at %s.", instant(x.due.Opened))
+	i := slices.IndexFunc(x.overview.Open, func(o idempotency.OpenDue) bool { return o.Job == x.id.Job && o.Due.Equal(x.id.Due) })
+	if i < 0 {
+		x.say("It was closed a moment ago, or opened; ask again.")
+		return
+	}
+	o, of := x.overview.Open[i], x.overview.Partitions
+	done := 0
+	for _, b := range o.Finished {
+		done += bits.OnesCount8(b)
+	}
+	if x.id.Key == "" {
+		x.say("Of its %d partitions %d are finished.", of, done)
+		x.tellPasses(o.Passes, "its partitions")
+		return
+	}
+	p := ring.Slot(x.id.Key) % of
+	if has(o.Finished, p) {
+		x.say("The key's partition is %d, which is finished: every key that the KeySource returned for it is claimed or recorded, and this one was not among them. One that is added later runs at the next due.", p)
+		return
+	}
+	x.say("The key's partition is %d, one of the %d of %d that are not finished.", p, of-done, of)
+	x.tellPasses(slices.DeleteFunc(slices.Clone(o.Passes), func(m idempotency.Pass) bool { return !has(m.Mine, p) }), "it")
+}
+
+// tellPasses says who works on something, of those passes, and when that moved last.
+func (x *explainer) tellPasses(passes []idempotency.Pass, on string) {
+	var who []string
+	gone := 0
+	for _, p := range passes {
+		s := x.session(p.Session)
+		if s == nil {
+			gone++
+			continue
+		}
+		who = append(who, quoted([]string{s.Replica})+", which moved last at "+instant(p.MovedAt)+" ("+span(x.overview.Now.Sub(p.MovedAt))+" ago)")
+	}
+	switch {
+	case len(who) > 0:
+		x.say("At work on %s: replica %s. It reads keys from the KeySource and claims them as workers become free.", on, strings.Join(who, "; replica "))
+	case gone > 0:
+		x.say("Those who were at work on %s are gone; the next in rank go on with it within seconds, if they have the job's code.", on)
+	default:
+		x.say("No replica has begun with %s: its start may be delayed (Job.Spread), all workers be busy, or none have the job's code.", on)
+	}
+}
+
+func has(bitmap []byte, p int) bool { return p/8 < len(bitmap) && bitmap[p/8]>>(p%8)&1 == 1 }
+
+// tellOwner says whose the key is by what is alive in the store.
+func (x *explainer) tellOwner() {
+	if x.id.Key == "" || len(x.overview.Sessions) == 0 {
+		return
+	}
+	var names []string
+	for _, s := range x.overview.Sessions {
+		names = append(names, s.Replica)
+	}
+	slices.Sort(names)
+	r, err := ring.New(slices.Compact(names), &ring.Options{Partitions: x.overview.Partitions})
+	if err != nil {
+		return // a store that holds such names was not written by replicas
+	}
+	x.say("By the default ring layout, and as far as members see those alive that the store does, the key's owner is now %q.", r.Owner(x.id.Key))
+}
+
+// tellCode says which live replicas can run it.
+func (x *explainer) tellCode() {
+	o, e := x.overview, x.entry
+	hash := e.InForce
+	if hash == "" {
+		hash = e.Hash
+	}
+	same := replicas(o, e.Job, hash)
+	other := slices.DeleteFunc(replicas(o, e.Job, ""), func(n string) bool { return slices.Contains(same, n) })
+	switch {
+	case len(o.Sessions) == 0:
+		x.say("No replica is alive in namespace %q, by the sessions in the store.", x.client.namespace)
+	case len(same)+len(other) == 0:
+		x.say("None of the live replicas has the job's code, so that nobody can run it.")
+	case len(same) == 0:
+		x.say("The live replicas that have the job's code, %s, have another definition of it than is in force.", quoted(other))
+	case len(other) == 0:
+		x.say("Live replicas that have the job's code: %s.", quoted(same))
+	default:
+		x.say("Live replicas that have the job's code: %s. Another definition of it than is in force, which they do not run, have %s.", quoted(same), quoted(other))
+	}
+}
+
+// tellEntry says what holds for the whole job now.
+func (x *explainer) tellEntry() {
+	e := x.entry
+	said := slices.ContainsFunc(x.commands, func(c idempotency.Command) bool {
+		return c.Kind == idempotency.Pause && c.At.Equal(e.PausedFrom)
+	})
+	if paused(e) && !said {
+		x.say("The job is paused since %s.", instant(e.PausedFrom))
+	}
+	if !e.Retired.IsZero() {
+		x.say("The job was retired at %s, since no live replica had had its code for long; a replica that has it brings it back.", instant(e.Retired))
+	}
+}
