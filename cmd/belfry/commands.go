@@ -25,8 +25,8 @@ func commandsCommand() *cobra.Command {
 changed. Those that were rejected have no record.`,
 		Example: "  belfry commands --job renewals --store sqlite:billing.db --namespace billing",
 	}, func(args []string) (action, error) {
-		if len(args) > 0 {
-			return nil, fmt.Errorf("%d arguments; it takes flags alone, such as --job %.80q", len(args), args[0])
+		if err := noArguments(args); err != nil {
+			return nil, err
 		}
 		if o.set.Changed("job") {
 			if err := jobs.ValidateName(job); err != nil {

@@ -19,7 +19,9 @@ func explainCommand() *cobra.Command {
 		Use:   "explain JOB --due INSTANT",
 		Short: "Say what became of a run, and why",
 		Long: `Say in plain sentences what became of an occurrence: who claimed it and when, why
-it ran, was skipped, was missed, waits or is late.`,
+it ran, was skipped, was missed, waits or is late. The first line is its ID, as logs
+have it, which is also its idempotency key. Without --key it is about the due of all
+keys, where the job has keys.`,
 		Example: "  belfry explain renewals --key c-000042 --due 2026-10-01T00:30:00Z --store sqlite:billing.db --namespace billing",
 	}, func(args []string) (action, error) {
 		id, err := f.read(args)
@@ -36,7 +38,10 @@ func (o *operation) explain(ctx context.Context, c *scheduler.Client, id idempot
 		return err
 	}
 	if o.json {
-		v := explanationView{ID: o.idOf(e.ID), Sentences: append([]string{}, e.Sentences...)}
+		v := explanationView{
+			Job: e.ID.Job, keyView: viewKey(e.ID.Key), Due: instant(e.ID.Due), Request: e.ID.Request,
+			Sentences: append([]string{}, e.Sentences...),
+		}
 		if e.Run != nil {
 			run := o.viewRun(*e.Run)
 			v.Run = &run
@@ -44,7 +49,9 @@ func (o *operation) explain(ctx context.Context, c *scheduler.Client, id idempot
 		return writeJSON(o.out, v)
 	}
 	var b strings.Builder
-	fmt.Fprintln(&b, o.idOf(e.ID))
+	if e.ID.Key != "" { // else it is about all keys, which have IDs of their own
+		fmt.Fprintln(&b, o.idOf(e.ID))
+	}
 	for _, s := range e.Sentences {
 		// A text of several lines, such as a stack, cannot pass for further sentences.
 		fmt.Fprintf(&b, "- %s\n", strings.ReplaceAll(show.Lines(s), "\n", "\n  | "))

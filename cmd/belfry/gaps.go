@@ -33,7 +33,7 @@ The exit status is 4 where there is a gap.`,
 		Example: "  belfry gaps --store sqlite:billing.db --namespace billing --from 2026-10-01T00:00:00Z",
 	}, func(args []string) (action, error) {
 		if len(args) > 1 {
-			return nil, fmt.Errorf("%d arguments; give the name of one job, or none for all", len(args))
+			return nil, fmt.Errorf("%d arguments: give the name of one job, or none for all", len(args))
 		}
 		job := ""
 		if len(args) == 1 {

@@ -22,10 +22,7 @@ became of the last run, whether it is paused or retired, and which live replicas
 have it.`,
 		Example: "  belfry jobs --store postgres://app@db.example.com/billing --namespace billing",
 	}, func(args []string) (action, error) {
-		if len(args) > 0 {
-			return nil, fmt.Errorf("%d arguments; it takes flags alone", len(args))
-		}
-		return o.jobs, nil
+		return o.jobs, noArguments(args)
 	})
 	o.storeFlags()
 	return cmd

@@ -85,21 +85,31 @@ func (f *occurrenceFlags) read(args []string) (id idempotency.ID, err error) {
 	return id, err
 }
 
+// noArguments refuses what belongs behind a flag.
+func noArguments(args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("argument %.80q: it takes flags alone; see its --help", args[0])
+	}
+	return nil
+}
+
 // oneJob returns the job that is the only argument.
 func oneJob(args []string) (string, error) {
 	if len(args) != 1 {
-		return "", fmt.Errorf("%d arguments; give the name of one job", len(args))
+		return "", fmt.Errorf("%d arguments: give the name of one job", len(args))
 	}
 	return args[0], jobs.ValidateName(args[0])
 }
 
 // instantOf reads an instant as RFC 3339 has it, in UTC: with a zone, so that it means the same to everybody.
 func instantOf(flag, text string) (t time.Time, err error) {
-	if t.UnmarshalText([]byte(text)) != nil { // stricter than time.Parse
+	if !rfc3339.MatchString(text) || t.UnmarshalText([]byte(text)) != nil { // which alone would take T4:00 and a comma, too
 		return t, fmt.Errorf("%s %.80q: write the instant with its zone, as 2026-10-01T04:00:00Z or 2026-10-01T06:00:00+02:00", flag, text)
 	}
 	return t.UTC(), nil
 }
+
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
 // plainArgument is what every shell takes as one word as it is.
 var plainArgument = regexp.MustCompile(`^[A-Za-z0-9._~@:/+,][A-Za-z0-9._~@:/+,=-]*$`)

@@ -55,8 +55,8 @@ together: of these belfry explain tells.`,
 }
 
 func (f *runsFlags) read(args []string) (filter idempotency.Filter, err error) {
-	if len(args) > 0 {
-		return filter, fmt.Errorf("%d arguments; it takes flags alone, such as --job %.80q", len(args), args[0])
+	if err := noArguments(args); err != nil {
+		return filter, err
 	}
 	filter = idempotency.Filter{Job: f.job, Newest: true, Limit: f.limit}
 	if f.set.Changed("job") {

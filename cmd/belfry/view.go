@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/hex"
 	"time"
 	"unicode/utf8"
@@ -106,11 +105,14 @@ func (o *operation) viewRun(r idempotency.Run) runView {
 
 // idOf is the occurrence's name, as logs and receivers have it.
 func (o *operation) idOf(id idempotency.ID) string {
-	return jobs.Occurrence{Namespace: o.namespace, Job: id.Job, Key: cmp.Or(id.Key, id.Job), Due: id.Due, Request: id.Request}.ID()
+	return jobs.Occurrence{Namespace: o.namespace, Job: id.Job, Key: id.Key, Due: id.Due, Request: id.Request}.ID()
 }
 
 type explanationView struct {
-	ID        string   `json:"id"`
+	Job string `json:"job"`
+	keyView
+	Due       instant  `json:"due"`
+	Request   string   `json:"request"`
 	Run       *runView `json:"run"`
 	Sentences []string `json:"sentences"`
 }

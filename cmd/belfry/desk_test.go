@@ -1,0 +1,156 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/sqlite"
+)
+
+// desk is a namespace in a SQLite file, with a replica's session through which a test does what replicas do. In a bubble
+// its clock and the commands' is the bubble's.
+type desk struct {
+	t       *testing.T
+	url     string
+	store   idempotency.Store
+	session idempotency.Session
+	nonce   int64
+}
+
+// newDesk makes the file, of a replica that stays alive.
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.db")
+	store, err := sqlite.Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return deskOf(t, "sqlite:"+path, store)
+}
+
+func deskOf(t *testing.T, url string, store idempotency.Store) *desk {
+	t.Helper()
+	d := &desk{t: t, url: url, store: store}
+	var err error
+	if d.session, _, err = store.OpenSession(t.Context(), idempotency.Opening{
+		Namespace: "billing", Replica: "a", Boot: "b", Partitions: 8,
+		Lease: 100 * 24 * time.Hour, Horizon: 24 * time.Hour, Retention: 7 * 24 * time.Hour,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// belfry runs a command about the namespace.
+func (d *desk) belfry(args ...string) result {
+	d.t.Helper()
+	return belfry(d.t, "", append(args, "--store", d.url, "--namespace", "billing")...)
+}
+
+func (d *desk) check(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// job is what the desk declares.
+type job struct {
+	name, schedule string
+	keyed          bool
+	opened, next   time.Time // zero: an efficiency job
+}
+
+func (j job) definition() idempotency.Definition {
+	return idempotency.Definition{Job: j.name, Schedule: j.schedule, Hash: "h", Keyed: j.keyed}
+}
+
+func (d *desk) declare(list ...job) {
+	d.t.Helper()
+	var all []idempotency.Declaration
+	for _, j := range list {
+		all = append(all, idempotency.Declaration{Definition: j.definition(), Opened: j.opened, Next: j.next})
+	}
+	d.nonce++
+	_, err := d.store.Declare(d.t.Context(), d.session, d.nonce, all)
+	d.check(err)
+}
+
+// decide decides a job's dues, and moves it to what is due next.
+func (d *desk) decide(j job, opened, next time.Time, runs ...time.Time) []idempotency.Run {
+	d.t.Helper()
+	d.nonce++
+	seen := idempotency.Entry{Definition: j.definition(), Opened: j.opened, Next: j.next, InForce: "h"}
+	won, err := d.store.Decide(d.t.Context(), d.session, d.nonce, []idempotency.Decision{{
+		Seen: seen, Definition: j.definition(), Opened: opened, Next: next, Keyed: j.keyed, Run: runs, Claim: len(runs),
+	}})
+	d.check(err)
+	if !won[0].Won {
+		d.t.Fatalf("the decision of %s was lost: %+v", j.name, won[0])
+	}
+	return won[0].Runs
+}
+
+// claim claims a run of a keyed job, and returns how it ends done.
+func (d *desk) claim(job, key string, due time.Time) idempotency.Finish {
+	d.t.Helper()
+	d.nonce++
+	id := idempotency.ID{Job: job, Key: key, Due: due}
+	answers, err := d.store.Claim(d.t.Context(), d.session, d.nonce, []idempotency.Claim{{ID: id, Hash: "h", Exclusive: true}})
+	d.check(err)
+	if answers[0].Verdict != idempotency.Won {
+		d.t.Fatalf("%q is not claimed: %+v", key, answers[0])
+	}
+	return idempotency.Finish{ID: id, Fence: answers[0].Fence, Outcome: idempotency.Done, Attempt: 1}
+}
+
+func (d *desk) finish(list ...idempotency.Finish) {
+	d.t.Helper()
+	answers, err := d.store.Finish(d.t.Context(), "billing", list)
+	d.check(err)
+	for i, a := range answers {
+		if a != idempotency.Finished {
+			d.t.Fatalf("%+v: %v", list[i], a)
+		}
+	}
+}
+
+// The record that a test in a bubble makes, whose clocks begin with the year 2000: the night of all customers, and a report each hour.
+var (
+	midnight = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	oneAM    = midnight.Add(time.Hour)
+	night    = midnight.Add(90 * time.Minute)
+
+	renewals = job{"renewals", "TZ=Europe/Berlin 30 2 * * *", true, midnight, night}
+	report   = job{"report", "0 * * * *", false, midnight, oneAM}
+	refresh  = job{name: "refresh", schedule: "@every 5m"}
+)
+
+const (
+	titled = "c-3\x1b]0;owned\a" // would set a terminal's title
+	noText = "\xff\x00"
+)
+
+// night makes the record, until ten minutes after the night's due.
+func (d *desk) night() {
+	d.t.Helper()
+	d.declare(renewals, report, refresh)
+	time.Sleep(time.Until(oneAM))
+	first := d.decide(report, oneAM, oneAM.Add(time.Hour), oneAM)[0]
+	time.Sleep(2 * time.Second)
+	d.finish(idempotency.Finish{ID: first.ID, Fence: first.Fence, Outcome: idempotency.Done, Attempt: 1})
+	time.Sleep(time.Until(night))
+	d.decide(renewals, night, night.Add(24*time.Hour), night)
+	done, failed, bytes := d.claim("renewals", "c-1", night), d.claim("renewals", "c-2", night), d.claim("renewals", noText, night)
+	waits := d.claim("renewals", "c-4", night)
+	d.claim("renewals", titled, night)
+	time.Sleep(8 * time.Second)
+	d.finish(done, bytes)
+	failed.Outcome, failed.Attempt, failed.Reason, failed.Text = idempotency.Failed, 3, "exhausted", "provider: 503\n- All is well.\x1b[2J\u202e"
+	waits.Outcome, waits.Reason, waits.Text, waits.Wake = idempotency.Wait, "retry", "provider: timeout", night.Add(15*time.Minute)
+	d.finish(failed, waits)
+	time.Sleep(time.Until(night.Add(10 * time.Minute)))
+}
