@@ -124,9 +124,9 @@ var (
 	oneAM    = midnight.Add(time.Hour)
 	night    = midnight.Add(90 * time.Minute)
 
-	renewals = job{"renewals", "TZ=Europe/Berlin 30 2 * * *", true, midnight, night}
-	report   = job{"report", "0 * * * *", false, midnight, oneAM}
-	refresh  = job{name: "refresh", schedule: "@every 5m"}
+	nightly = job{"renewals", "TZ=Europe/Berlin 30 2 * * *", true, midnight, night}
+	hourly  = job{"report", "0 * * * *", false, midnight, oneAM}
+	cache   = job{name: "refresh", schedule: "@every 5m"}
 )
 
 const (
@@ -137,13 +137,13 @@ const (
 // night makes the record, until ten minutes after the night's due.
 func (d *desk) night() {
 	d.t.Helper()
-	d.declare(renewals, report, refresh)
+	d.declare(nightly, hourly, cache)
 	time.Sleep(time.Until(oneAM))
-	first := d.decide(report, oneAM, oneAM.Add(time.Hour), oneAM)[0]
+	first := d.decide(hourly, oneAM, oneAM.Add(time.Hour), oneAM)[0]
 	time.Sleep(2 * time.Second)
 	d.finish(idempotency.Finish{ID: first.ID, Fence: first.Fence, Outcome: idempotency.Done, Attempt: 1})
 	time.Sleep(time.Until(night))
-	d.decide(renewals, night, night.Add(24*time.Hour), night)
+	d.decide(nightly, night, night.Add(24*time.Hour), night)
 	done, failed, bytes := d.claim("renewals", "c-1", night), d.claim("renewals", "c-2", night), d.claim("renewals", noText, night)
 	waits := d.claim("renewals", "c-4", night)
 	d.claim("renewals", titled, night)
