@@ -79,10 +79,12 @@ func (f *occurrenceFlags) read(args []string) (id idempotency.ID, err error) {
 		return id, fmt.Errorf("--due %.80q: a due is a whole second", f.due)
 	}
 	if f.request != "" {
-		err = jobs.ValidateRequest(f.request)
+		if err := jobs.ValidateRequest(f.request); err != nil {
+			return id, fmt.Errorf("--request: %w", err)
+		}
 	}
 	id.Request = f.request
-	return id, err
+	return id, nil
 }
 
 // noArguments refuses what belongs behind a flag.
