@@ -49,6 +49,9 @@ func (o *operation) jobs(ctx context.Context, c *scheduler.Client) error {
 		}
 		if j.Last != nil {
 			last, ended = stateOf(*j.Last), whenOf(*j.Last, now)
+			if key := ownKey(j.Last.ID); key != "" {
+				last += ", key " + key
+			}
 		}
 		t.Add(j.Name, show.Line(show.Clip(j.Schedule, maxShown)), next, untilNext, last, ended, jobState(j, now), some(j.Announced))
 	}

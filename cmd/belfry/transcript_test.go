@@ -22,8 +22,7 @@ func TestTranscript(t *testing.T) {
 	}
 	var got strings.Builder
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
-		d.night()
+		d := newNight(t)
 		for line := range strings.Lines(string(text)) {
 			command, is := strings.CutPrefix(line, "$ belfry ")
 			switch {
