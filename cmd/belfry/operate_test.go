@@ -1,11 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/scheduler"
 )
 
 // What the caller wrote wrong is told before any store is looked for: status 2, in words, or as JSON to programs.
@@ -114,6 +121,51 @@ func TestPayload(t *testing.T) {
 	}
 	if got, err := readPayload("-", strings.NewReader("")); got == nil || err != nil {
 		t.Errorf("nothing at all is no payload of its own: %v (%v)", got, err)
+	}
+}
+
+// TestNoAnswer: a server that says nothing is given up, and a control that may have been done says how to ask again.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, url := range []string{"postgres://u@" + silent.Addr().String() + "/db", "mysql://u@" + silent.Addr().String() + "/db"} {
+		r := belfry(t, "", "jobs", "--namespace", "billing", "--store", url, "--timeout", "20ms", "--json")
+		if r.status != statusFailed || !strings.Contains(r.out, "the store did not answer within 20ms; see whether it is up, or raise --timeout") {
+			t.Errorf("got %v", r)
+		}
+	}
+	o := control{by: scheduler.By{Request: "r-1"}, name: commandFlag}
+	lost := errors.New("the connection broke")
+	err = o.submit(t.Context(), nil, func(context.Context, *scheduler.Client) (idempotency.Command, error) {
+		return idempotency.Command{}, lost
+	}, nil)
+	if want := "the connection broke; whether it was done is not known: ask again with --command r-1, which changes nothing if it was"; !errors.Is(err, lost) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestJobState(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 10, 1, 4, 0, 0, 0, time.UTC)
+	ago := now.Add(-3 * time.Minute)
+	on := []string{"a", "b c", "d", "e", "f"}
+	for _, c := range []struct {
+		job             scheduler.JobStatus
+		state, replicas string
+	}{
+		{scheduler.JobStatus{Announced: on[:1]}, "active", "a"},
+		{scheduler.JobStatus{Announced: on, Efficiency: true}, "efficiency", `a, "b c", d and 2 more`},
+		{scheduler.JobStatus{}, "no replica has it", ""},
+		{scheduler.JobStatus{PausedFrom: ago}, "paused 3 min ago", ""},
+		{scheduler.JobStatus{PausedFrom: now, Retired: ago}, "retired 3 min ago", ""},
+	} {
+		if state, replicas := jobState(c.job, now), some(c.job.Announced); state != c.state || replicas != c.replicas {
+			t.Errorf("got %s on %s, want %s on %s", state, replicas, c.state, c.replicas)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 )
 
 var rewrite = flag.Bool("belfry.rewrite", false, "write what commands print now into the transcripts of testdata")
@@ -21,8 +20,7 @@ func TestTranscript(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	synctest.Test(t, func(t *testing.T) {
-		d := newNight(t)
+	atNight(t, func(t *testing.T, d *desk) {
 		for line := range strings.Lines(string(text)) {
 			command, is := strings.CutPrefix(line, "$ belfry ")
 			switch {
