@@ -53,8 +53,7 @@ func (o *operation) explain(ctx context.Context, c *scheduler.Client, id idempot
 		fmt.Fprintln(&b, o.idOf(e.ID))
 	}
 	for _, s := range e.Sentences {
-		// A text of several lines, such as a stack, cannot pass for further sentences.
-		fmt.Fprintf(&b, "- %s\n", strings.ReplaceAll(show.Lines(s), "\n", "\n  | "))
+		fmt.Fprintf(&b, "- %s\n", show.Line(s)) // so that nothing in it passes for a further sentence
 	}
 	_, err = fmt.Fprint(o.out, b.String())
 	return err
