@@ -19,7 +19,7 @@ func commandsCommand() *cobra.Command {
 	var job string
 	var limit int
 	cmd := o.operate(&cobra.Command{
-		Use:   "commands --store URL --namespace NAME",
+		Use:   "commands",
 		Short: "List what people asked for, the newest first",
 		Long: `List the commands that were given, the newest first: by whom, why, and how much each
 changed. Those that were rejected have no record.`,

@@ -15,7 +15,7 @@ import (
 func jobsCommand() *cobra.Command {
 	var o operation
 	cmd := o.operate(&cobra.Command{
-		Use:   "jobs --store URL --namespace NAME",
+		Use:   "jobs",
 		Short: "List the jobs of a namespace",
 		Long: `List the jobs that the store knows: their schedules, when each is due next, what
 became of the last run, whether it is paused or retired, and which live replicas

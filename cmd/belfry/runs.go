@@ -32,7 +32,7 @@ type runsFlags struct {
 func runsCommand() *cobra.Command {
 	var f runsFlags
 	cmd := f.operate(&cobra.Command{
-		Use:   "runs --store URL --namespace NAME",
+		Use:   "runs",
 		Short: "List runs, the newest due first",
 		Long: `List the runs that the store has a row of, the newest due first. Dues that were
 skipped or missed many at once, such as those of a long pause, have one record
