@@ -11,8 +11,8 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 )
 
-// Trigger asks for a run now, of a job that is paused too. A nil payload is the job's own. For a job with keys an empty key asks for all of them.
-// The record's ID names the run, or the due; its Request is the command's.
+// Trigger asks for a run now, of a job that is paused too. A nil payload is the job's own. For a job with keys an empty key asks for
+// all of them, with the job's payload. The record's ID names the run, or the due; its Request is the command's.
 func (c *Client) Trigger(ctx context.Context, job, key string, payload []byte, by By) (idempotency.Command, error) {
 	a := ask{kind: idempotency.Trigger, id: idempotency.ID{Job: job, Key: key}, by: by}
 	a.prepare = func(_ idempotency.Overview, _ idempotency.Entry, cmd *idempotency.Command) error {

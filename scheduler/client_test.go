@@ -276,4 +276,3 @@ func TestRunsAreOfTheNamespace(t *testing.T) {
 	_, err := d.client.Jobs(ctx)
 	want(t, err, context.Canceled, `namespace "test"`)
 }
-

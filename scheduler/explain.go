@@ -66,7 +66,7 @@ type explainer struct {
 	id       idempotency.ID
 
 	run      *idempotency.Run
-	holder   *idempotency.Run    // another run of the key, which is at work
+	holder   *idempotency.Run    // another run of the key, which is at work, or was when this one was skipped for it
 	ranges   []idempotency.Range // that cover the due
 	due      *idempotency.Due    // of a job with keys
 	older    bool                // there is an older record of the job
@@ -103,12 +103,35 @@ func (x *explainer) read(ctx context.Context) (err error) {
 		if x.older, err = c.recordedBefore(ctx, x.entry, id.Due); err != nil {
 			return err
 		}
-	} else if x.run.State == idempotency.Waiting {
-		if x.holder, err = c.newest(ctx, idempotency.Filter{Job: id.Job, Key: id.Key, State: idempotency.Running}); err != nil {
-			return err
-		}
+	} else if err := x.readHolder(ctx); err != nil {
+		return err
 	}
 	return x.readCommands(ctx)
+}
+
+// maxHolders bounds how many older runs of a key are looked at for the one that was at work.
+const maxHolders = 20
+
+// readHolder reads which other run of the key was at work, where the run waits, or was skipped for it.
+func (x *explainer) readHolder(ctx context.Context) error {
+	r, at := x.run, x.overview.Now
+	f := idempotency.Filter{Namespace: x.client.namespace, Job: r.ID.Job, Key: r.ID.Key, State: idempotency.Running, Newest: true, Limit: maxHolders}
+	switch {
+	case r.State == idempotency.Ended && r.Reason == "overlap":
+		at, f.State, f.To = r.Finished, 0, r.ID.Due.Add(time.Second)
+	case r.State != idempotency.Waiting:
+		return nil
+	}
+	for h, err := range x.client.history.List(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if h.ID != r.ID && h.Fence > 0 && !h.Started.After(at) && (h.State == idempotency.Running || !h.Finished.Before(at)) {
+			x.holder = &h
+			break
+		}
+	}
+	return nil
 }
 
 // say adds a sentence.
@@ -136,10 +159,28 @@ func (x *explainer) tell() {
 		x.tellCommand(c)
 	}
 	x.tellEntry()
-	if x.run == nil || x.run.Outcome != idempotency.Done {
+	if !x.settled() {
 		x.tellCode()
 		x.tellOwner()
 	}
+}
+
+// settled says that it does not matter who could run it now.
+func (x *explainer) settled() bool {
+	switch r := x.run; {
+	case r != nil:
+		return r.Outcome == idempotency.Done || r.Outcome == idempotency.Skipped
+	case x.due != nil:
+		return false
+	case x.inRange():
+		return x.ranges[0].Outcome == idempotency.Skipped
+	}
+	return x.readable && !x.names()
+}
+
+// inRange says whether a range speaks for the due, and not only for others around that instant.
+func (x *explainer) inRange() bool {
+	return len(x.ranges) > 0 && (!x.readable || x.names() || x.ranges[0].From.Equal(x.ranges[0].To))
 }
 
 // found is what there is of the occurrence in short, and who tells more of it.
@@ -149,17 +190,17 @@ func (x *explainer) found() (short string, details func()) {
 		return x.runFound()
 	case x.id.Request != "":
 		return "there is no such run", x.tellNoRequest
+	case x.due != nil:
+		return x.dueFound()
+	case x.inRange():
+		r := x.ranges[0]
+		return fmt.Sprintf("%s (%s)", ending(r.Outcome), r.Reason), x.tellRanges
+	case x.readable && !x.names():
+		return "the job has no such due", x.tellAround
 	case efficient(x.entry):
 		return "the store has no record of it, since it is an efficiency job", func() {
 			x.say("The logs and hooks of the replicas have one. In the store are only its runs by hand.")
 		}
-	case x.due != nil:
-		return x.dueFound()
-	case len(x.ranges) > 0:
-		r := x.ranges[0]
-		return fmt.Sprintf("%s (%s)", ending(r.Outcome), r.Reason), x.tellRanges
-	case x.readable && !x.names():
-		return "the job has no such due", func() {}
 	case x.id.Due.After(now):
 		return "it is still to come, in " + span(x.id.Due.Sub(now)), func() { x.tellDecided() }
 	case x.id.Due.After(x.entry.Opened):
@@ -177,7 +218,7 @@ func (x *explainer) names() bool {
 
 func (x *explainer) tellSchedule() {
 	text := x.entry.Schedule
-	switch recorded := x.run != nil || x.due != nil || len(x.ranges) > 0; {
+	switch recorded := x.run != nil || x.due != nil || x.inRange(); {
 	case !x.readable:
 		x.say("Its schedule %.80q cannot be read outside the program that has it, so that nobody else can tell whether it names that instant.", text)
 	case x.names() && x.schedule.Location() != time.UTC:
@@ -212,6 +253,12 @@ func (x *explainer) around() string {
 func (x *explainer) tellDecided() {
 	e, now := x.entry, x.overview.Now
 	x.say("Every due of the job up to %s is decided.", instant(e.Opened))
+	switch inside := paused(e) && !x.id.Due.Before(e.PausedFrom); {
+	case inside && x.id.Due.After(now):
+		x.say("The job is paused: it is to be skipped (paused), unless the job is resumed before.")
+	case inside:
+		x.say("The job is paused: it is to be skipped (paused).")
+	}
 	if e.Next.After(x.id.Due) && e.Next.After(now) && x.nextDue() {
 		x.say("Its start is delayed (Job.Spread): replicas look at it from %s on.", instant(e.Next))
 	}
@@ -225,11 +272,21 @@ func (x *explainer) nextDue() bool {
 
 func (x *explainer) tellRanges() {
 	for _, r := range x.ranges {
-		if r.Count == 1 {
-			x.say("%s", reasonFor(r.Reason, true))
-			continue
+		x.say("%s", reasonFor(r.Reason, true))
+		switch {
+		case r.Count > 1:
+			x.say("One record stands for %d dues from %s to %s.", r.Count, instant(r.From), instant(r.To))
+		case !r.From.Equal(r.To):
+			x.say("One record stands for all dues from %s to %s, however many they were.", instant(r.From), instant(r.To))
 		}
-		x.say("%s One record stands for %d dues from %s to %s.", reasonFor(r.Reason, true), r.Count, instant(r.From), instant(r.To))
+	}
+}
+
+// tellAround says which stretch an instant lies in that is no due now, but may have been one of an earlier schedule.
+func (x *explainer) tellAround() {
+	for _, r := range x.ranges {
+		x.say("It lies in a record of %d %s from %s to %s as %s (%s), and is one of these if an earlier schedule named it.",
+			r.Count, plural(int(r.Count), "due", "dues"), instant(r.From), instant(r.To), r.Outcome, r.Reason)
 	}
 }
 

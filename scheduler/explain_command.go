@@ -89,7 +89,7 @@ func (x *explainer) movedSince(c idempotency.Command) bool {
 var verbs = map[idempotency.CommandKind]string{
 	idempotency.Pause: "paused the job", idempotency.Resume: "resumed the job",
 	idempotency.Trigger: "triggered it", idempotency.Skip: "asked for it to be skipped",
-	idempotency.Backfill: "asked for a backfill of the job, which may have named this due",
+	idempotency.Backfill: "asked for a backfill of the job, perhaps of this due",
 	idempotency.Cancel:   "canceled it", idempotency.Retry: "asked for it to be tried again",
 }
 
@@ -101,7 +101,7 @@ func (x *explainer) tellCommand(c idempotency.Command) {
 	if line := firstLine(c.Reason); line != "" {
 		reason = ": " + line
 	}
-	x.say("%s %s at %s%s%s", quoted([]string{c.Actor}), verbs[c.Kind], instant(c.At), changed, reason)
+	x.say("At %s %q %s%s%s", instant(c.At), c.Actor, verbs[c.Kind], changed, reason)
 }
 
 // quoted writes names for people.

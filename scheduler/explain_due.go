@@ -15,6 +15,8 @@ func (x *explainer) dueFound() (short string, details func()) {
 	switch {
 	case d.Closed.IsZero() && x.id.Key == "":
 		return "it is open", x.tellOpen
+	case d.Closed.IsZero() && x.partFinished():
+		return "it did not run: it was not among the keys of its part of the due", x.tellOpen
 	case d.Closed.IsZero():
 		return "it is not claimed, and its due is open", x.tellOpen
 	case x.id.Key == "":
@@ -47,12 +49,11 @@ func (x *explainer) tellClosed() {
 // tellOpen says how far the replicas have come with an open due, and with the key's part of it.
 func (x *explainer) tellOpen() {
 	x.say("The due was opened at %s.", instant(x.due.Opened))
-	i := slices.IndexFunc(x.overview.Open, func(o idempotency.OpenDue) bool { return o.Job == x.id.Job && o.Due.Equal(x.id.Due) })
-	if i < 0 {
-		x.say("It was closed a moment ago, or opened; ask again.")
+	o, of := x.open(), x.overview.Partitions
+	if o == nil {
+		x.say("It was opened or closed this very moment; ask again.")
 		return
 	}
-	o, of := x.overview.Open[i], x.overview.Partitions
 	done := 0
 	for _, b := range o.Finished {
 		done += bits.OnesCount8(b)
@@ -62,13 +63,30 @@ func (x *explainer) tellOpen() {
 		x.tellPasses(o.Passes, "its partitions")
 		return
 	}
-	p := ring.Slot(x.id.Key) % of
-	if has(o.Finished, p) {
+	p := x.partition()
+	if x.partFinished() {
 		x.say("The key's partition is %d, which is finished: every key that the KeySource returned for it is claimed or recorded, and this one was not among them. One that is added later runs at the next due.", p)
 		return
 	}
 	x.say("The key's partition is %d, one of the %d of %d that are not finished.", p, of-done, of)
 	x.tellPasses(slices.DeleteFunc(slices.Clone(o.Passes), func(m idempotency.Pass) bool { return !has(m.Mine, p) }), "it")
+}
+
+// open is the open due; nil: it is not open.
+func (x *explainer) open() *idempotency.OpenDue {
+	i := slices.IndexFunc(x.overview.Open, func(o idempotency.OpenDue) bool { return o.Job == x.id.Job && o.Due.Equal(x.id.Due) })
+	if i < 0 {
+		return nil
+	}
+	return &x.overview.Open[i]
+}
+
+func (x *explainer) partition() int { return ring.Slot(x.id.Key) % x.overview.Partitions }
+
+// partFinished says whether the key's partition of the open due is finished.
+func (x *explainer) partFinished() bool {
+	o := x.open()
+	return o != nil && has(o.Finished, x.partition())
 }
 
 // tellPasses says who works on something, of those passes, and when that moved last.
@@ -109,7 +127,11 @@ func (x *explainer) tellOwner() {
 	if err != nil {
 		return // a store that holds such names was not written by replicas
 	}
-	x.say("By the default ring layout, and as far as members see those alive that the store does, the key's owner is now %q.", r.Owner(x.id.Key))
+	whose := "its"
+	if x.entry.Keyed {
+		whose = "the key's"
+	}
+	x.say("By the default ring layout over the live replicas %s owner is now %q; members may see others alive than the store does.", whose, r.Owner(x.id.Key))
 }
 
 // tellCode says which live replicas can run it.
@@ -143,6 +165,9 @@ func (x *explainer) tellEntry() {
 	})
 	if paused(e) && !said {
 		x.say("The job is paused since %s.", instant(e.PausedFrom))
+	}
+	if e.InForce != "" && e.InForce != e.Hash {
+		x.say("A newer definition of the job has come in force: a replica that has it decides the dues up to then by this schedule, and then takes it over.")
 	}
 	if !e.Retired.IsZero() {
 		x.say("The job was retired at %s, since no live replica had had its code for long; a replica that has it brings it back.", instant(e.Retired))

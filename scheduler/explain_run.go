@@ -66,7 +66,7 @@ func (x *explainer) tellClaim() {
 func (x *explainer) tellTries() {
 	r := x.run
 	var s []string
-	if r.Attempt > 1 || r.Attempt == 1 && r.Outcome != idempotency.Done {
+	if r.Attempt > 1 || r.Attempt == 1 && r.State != idempotency.Ended {
 		s = append(s, fmt.Sprintf("%d %s ended", r.Attempt, plural(r.Attempt, "attempt has", "attempts have")))
 	}
 	if r.Crashes > 0 {
@@ -87,12 +87,15 @@ func (x *explainer) tellEnd() {
 		return
 	}
 	x.say("%s", reasonFor(r.Reason, true))
+	if x.holder != nil {
+		x.say("That was %s.", x.held())
+	}
 	x.tellText()
 	x.tellClaim()
 	x.tellTries()
 	x.say("Its end was recorded at %s.", instant(r.Finished))
 	if r.Outcome == idempotency.Failed {
-		x.say("A person can let it be tried again, with all its attempts: retry.")
+		x.say("A person can let it be tried again, with all its attempts (retry).")
 	}
 }
 
@@ -131,12 +134,21 @@ func (x *explainer) tellWaiting() {
 		return
 	}
 	x.say("It could be claimed since %s, %s ago.", instant(r.Wake), span(now.Sub(r.Wake)))
-	if h := x.holder; h != nil {
-		x.say("Another run of the same key, %s, has been at work on replica %q since %s; unless Job.Overlap allows more, one at a time is.",
-			"due "+instant(h.ID.Due), h.Replica, instant(h.Started))
+	if x.holder != nil {
+		x.say("Another run of its key is at work, and unless Job.Overlap allows more, one at a time is: %s.", x.held())
 		return
 	}
 	x.say("It waits for a free worker on a replica that has the job's code.")
+}
+
+// held names the run that holds the key, or held it.
+func (x *explainer) held() string {
+	h := x.holder
+	s := fmt.Sprintf("that of due %s, at work on replica %q since %s", instant(h.ID.Due), h.Replica, instant(h.Started))
+	if h.State == idempotency.Ended {
+		s += " until " + instant(h.Finished)
+	}
+	return s
 }
 
 // maxLine bounds what is shown of an error, in bytes.
@@ -144,8 +156,16 @@ const maxLine = 300
 
 // tellText shows the first line of what is recorded of an error.
 func (x *explainer) tellText() {
-	if line := firstLine(x.run.Text); line != "" {
-		x.say("What it left: %s", line)
+	line := firstLine(x.run.Text)
+	switch {
+	case line == "":
+	case x.run.Outcome == idempotency.Skipped || x.run.Outcome == idempotency.Missed:
+		x.say("Recorded with it: %s", line)
+	default:
+		x.say("Its error: %s", line)
+	}
+	if _, note, had := strings.Cut(x.run.Text, "\nlast progress: "); had { // as the core writes it
+		x.say("Its last progress: %s", firstLine(note))
 	}
 }
 

@@ -39,11 +39,11 @@ var reasons = map[string]why{
 	"age":        {ended: "When it was decided it was older than Missed.MaxAge, or the horizon, lets a late due be."},
 	"late":       {ended: "It was decided too late, after Config.MissedAfter, and Job.Missed lets no such due run, or only the latest."},
 	"max":        {ended: "It was decided too late, and as many newer dues ran as Job.Missed, or one decision, allows."},
-	"unknown":    {ended: "It was of an earlier schedule that was a program's own, so that nobody could tell its dues any more; that record counts as one, however many they were."},
+	"unknown":    {ended: "It was of an earlier schedule that was a program's own, so that nobody could tell its dues any more."},
 	"source":     {ended: "The KeySource failed until the due was older than the horizon; what was missed are the keys of the partitions that were not finished."},
 	"unfinished": {ended: "Its keys were not all claimed before the due was older than the horizon; what was missed are the keys of the partitions that were not finished."},
 
-	"": {waits: "No worker was free when it was decided."},
+	"": {waits: "It was not started when it was decided: no worker was free, or another run of its key came first."},
 }
 
 // reasonFor says why a run ended so, or waits.
