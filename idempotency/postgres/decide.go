@@ -121,20 +121,18 @@ SELECT $1, $2, u.* FROM unnest($3::text[], $4::timestamptz[], $5::boolean[]) u O
 }
 
 func (x *deciding) moveEntries() error {
-	n := len(x.won)
-	job, schedule, hash, revision := make([]string, n), make([][]byte, n), make([][]byte, n), make([]int64, n)
-	opened, next := make([]time.Time, n), make([]*time.Time, n)
-	for i, d := range x.won {
-		job[i], schedule[i], hash[i], revision[i] = d.Job, []byte(d.Schedule), []byte(d.Hash), d.Revision
-		opened[i], next[i] = d.Opened, instant(d.Next)
+	u := columnsOf(x.won, func(d idempotency.Decision) idempotency.Definition { return d.Definition })
+	var opened, next []*time.Time
+	for _, d := range x.won {
+		opened, next = append(opened, instant(d.Opened)), append(next, instant(d.Next))
 	}
 	if _, err := x.exec(`INSERT INTO belfry_decision (session, job, key, nonce) SELECT $1, u.job, '', $2 FROM unnest($3::text[]) u(job)
-ON CONFLICT (session, job, key) DO UPDATE SET nonce = excluded.nonce`, x.id, x.nonce, job); err != nil {
+ON CONFLICT (session, job, key) DO UPDATE SET nonce = excluded.nonce`, x.id, x.nonce, u.job); err != nil {
 		return err
 	}
-	_, err := x.exec(`UPDATE belfry_entry e SET schedule = u.schedule, hash = u.hash, revision = u.revision, opened = u.opened, next = u.next
-FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::timestamptz[], $7::timestamptz[]) u(job, schedule, hash, revision, opened, next)
-WHERE e.space = $1 AND e.job = u.job AND e.key = ''`, x.space, job, schedule, hash, revision, opened, next)
+	_, err := x.exec(`UPDATE belfry_entry e SET schedule = u.schedule, hash = u.hash, revision = u.revision, keyed = u.keyed, opened = u.opened, next = u.next
+FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::boolean[], $7::timestamptz[], $8::timestamptz[]) u(job, schedule, hash, revision, keyed, opened, next)
+WHERE e.space = $1 AND e.job = u.job AND e.key = ''`, x.space, u.job, u.schedule, u.hash, u.revision, u.keyed, opened, next)
 	return err
 }
 

@@ -22,7 +22,7 @@ func (s *Store) Lagging(ctx context.Context, ses idempotency.Session, q idempote
 		if err := l.lateEntries(); err != nil {
 			return err
 		}
-		lag = idempotency.Lag{Now: c.now, Entries: l.Entries()}
+		lag = idempotency.Lag{Now: c.now, Entries: l.Entries(), Controls: c.controls}
 		if lag.Open, err = l.openDues(); err != nil {
 			return err
 		}
