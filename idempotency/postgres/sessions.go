@@ -21,6 +21,7 @@ type call struct {
 	*tx
 	id, changes, declared         int64
 	controls                      int64
+	raises                        bool // the call makes controls rise
 	space, partitions             int
 	now                           time.Time // the store's clock, read once
 	horizon, retention, tolerance time.Duration
@@ -60,7 +61,16 @@ WHERE s.id = $1 AND n.name = $2 AND s.marked IS NULL AND s.expires > c.now`+lock
 	}
 	c.now = c.now.UTC()
 	c.horizon, c.retention, c.tolerance = duration(horizon), duration(retention), duration(tolerance)
-	return f(&c)
+	return c.run(f)
+}
+
+// run runs f, and last of all makes controls rise where something it did is news.
+func (c *call) run(f func(*call) error) error {
+	err := f(c)
+	if err == nil && c.raises {
+		_, err = c.exec(`UPDATE belfry_control SET controls = controls + 1 WHERE space = $1`, c.space)
+	}
+	return err
 }
 
 // OpenSession opens a session; see idempotency.Sessions.
