@@ -15,14 +15,6 @@ func (s *Store) Retire(ctx context.Context, ses idempotency.Session, after time.
 	return nil, nil
 }
 
-func (s *Store) Dues(ctx context.Context, namespace, job string, from, to time.Time) iter.Seq2[idempotency.Due, error] {
-	return func(yield func(idempotency.Due, error) bool) { yield(idempotency.Due{}, errNotYet) }
-}
-
-func (s *Store) Overview(ctx context.Context, namespace string) (idempotency.Overview, error) {
-	return idempotency.Overview{}, errNotYet
-}
-
 func (s *Store) Commands(ctx context.Context, namespace, job string) iter.Seq2[idempotency.Command, error] {
 	return func(yield func(idempotency.Command, error) bool) { yield(idempotency.Command{}, errNotYet) }
 }

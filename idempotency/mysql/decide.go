@@ -96,7 +96,7 @@ func (x *deciding) write() error {
 	var entries, decisions rows
 	var ranges []idempotency.Range
 	for _, d := range x.apply {
-		entries.add(x.by.space, d.Job, "", d.Schedule, d.Hash, d.Revision, d.Opened.UnixMicro(), micro(d.Next))
+		entries.add(x.by.space, d.Job, "", d.Schedule, d.Hash, d.Revision, d.Definition.Keyed, micro(d.Opened), micro(d.Next))
 		decisions.add(x.by.id, d.Job, "", x.nonce)
 		ranges = append(ranges, d.Ranges...)
 	}
@@ -104,8 +104,8 @@ func (x *deciding) write() error {
 		return err
 	}
 	// All of these are there and locked, so this inserts none.
-	if _, err := x.insert(&entries, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, opened, next)`,
-		` ON DUPLICATE KEY UPDATE schedule = VALUES(schedule), hash = VALUES(hash), revision = VALUES(revision), opened = VALUES(opened), next = VALUES(next)`); err != nil {
+	if _, err := x.insert(&entries, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, keyed, opened, next)`,
+		` ON DUPLICATE KEY UPDATE schedule = VALUES(schedule), hash = VALUES(hash), revision = VALUES(revision), keyed = VALUES(keyed), opened = VALUES(opened), next = VALUES(next)`); err != nil {
 		return err
 	}
 	if err := x.writeDues(); err != nil {
@@ -139,13 +139,9 @@ func (x *deciding) writeDues() error {
 	}
 	var fresh rows
 	for _, d := range x.apply {
-		catchUp := 0
-		if d.CatchUp {
-			catchUp = 1
-		}
 		for _, due := range d.Run {
 			if d.Keyed && !old[dueOf{due.Unix(), d.Job}] {
-				fresh.add(x.by.space, due.Unix(), d.Job, x.now.UnixMicro(), catchUp)
+				fresh.add(x.by.space, due.Unix(), d.Job, x.now.UnixMicro(), d.CatchUp)
 			}
 		}
 	}

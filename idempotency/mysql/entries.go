@@ -12,13 +12,13 @@ import (
 	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
-const entryColumns = `e.job, e.run_key, e.schedule, e.hash, e.revision, e.opened, e.next, e.paused_from, e.paused_until`
+const entryColumns = `e.job, e.run_key, e.schedule, e.hash, e.revision, e.keyed, e.opened, e.next, e.paused_from, e.paused_until, e.retired`
 
 // scanEntry reads entryColumns, and more behind them.
 func scanEntry(r *sql.Rows, more ...any) (e idempotency.Entry, err error) {
-	var opened, next, from, until sql.NullInt64
-	err = r.Scan(append([]any{&e.Job, &e.Key, &e.Schedule, &e.Hash, &e.Revision, &opened, &next, &from, &until}, more...)...)
-	e.Opened, e.Next, e.PausedFrom, e.PausedUntil = at(opened), at(next), at(from), at(until)
+	var opened, next, from, until, retired sql.NullInt64
+	err = r.Scan(append([]any{&e.Job, &e.Key, &e.Schedule, &e.Hash, &e.Revision, &e.Keyed, &opened, &next, &from, &until, &retired}, more...)...)
+	e.Opened, e.Next, e.PausedFrom, e.PausedUntil, e.Retired = at(opened), at(next), at(from), at(until), at(retired)
 	return e, err
 }
 
@@ -96,10 +96,10 @@ func (c *call) definitions() (map[string]idempotency.Definition, error) {
 	m := make(map[string]idempotency.Definition)
 	err := c.query(func(r *sql.Rows) error {
 		var d idempotency.Definition
-		err := r.Scan(&d.Job, &d.Schedule, &d.Hash, &d.Revision)
+		err := r.Scan(&d.Job, &d.Schedule, &d.Hash, &d.Revision, &d.Keyed)
 		m[d.Job] = d
 		return err
-	}, `SELECT job, schedule, hash, revision FROM belfry_definition WHERE session = ?`, c.by.id)
+	}, `SELECT job, schedule, hash, revision, keyed FROM belfry_definition WHERE session = ?`, c.by.id)
 	return m, err
 }
 
@@ -111,10 +111,10 @@ func (c *call) declare(d []idempotency.Declaration) error {
 	}
 	var definitions, jobs, seen, entries rows
 	for _, x := range d {
-		definitions.add(c.by.id, x.Job, x.Schedule, x.Hash, x.Revision)
+		definitions.add(c.by.id, x.Job, x.Schedule, x.Hash, x.Revision, x.Keyed)
 		jobs.value(x.Job)
 	}
-	if _, err := c.insert(&definitions, `INSERT INTO belfry_definition (session, job, schedule, hash, revision)`, ``); err != nil {
+	if _, err := c.insert(&definitions, `INSERT INTO belfry_definition (session, job, schedule, hash, revision, keyed)`, ``); err != nil {
 		return err
 	}
 	old := make(map[[2]string]bool) // by job and hash; an entry has no hash
@@ -139,13 +139,13 @@ func (c *call) declare(d []idempotency.Declaration) error {
 			seen.add(c.by.space, x.Job, x.Hash, drawn)
 		}
 		if !old[[2]string{x.Job}] {
-			entries.add(c.by.space, x.Job, "", x.Schedule, x.Hash, x.Revision, c.openedUpTo(x.Opened).UnixMicro(), micro(x.Next))
+			entries.add(c.by.space, x.Job, "", x.Schedule, x.Hash, x.Revision, x.Keyed, micro(c.openedUpTo(x.Opened)), micro(x.Next))
 		}
 	}
 	if _, err := c.insert(&seen, `INSERT INTO belfry_seen (space, job, hash, drawn)`, ``); err != nil {
 		return err
 	}
-	_, err = c.insert(&entries, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, opened, next)`, ``)
+	_, err = c.insert(&entries, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, keyed, opened, next)`, ``)
 	return err
 }
 
@@ -171,7 +171,7 @@ func (c *call) entries(jobs []string, lock string) (map[string]idempotency.Entry
 	if err != nil {
 		return nil, err
 	}
-	inForce, err := c.inForce(names)
+	inForce, err := c.inForce(c.by.space, names)
 	for job, e := range m {
 		e.InForce = inForce[job]
 		m[job] = e
@@ -180,7 +180,7 @@ func (c *call) entries(jobs []string, lock string) (map[string]idempotency.Entry
 }
 
 // inForce is computed anew each time, for the end of a lease changes it without a write. No names: of all jobs.
-func (c *call) inForce(names *rows) (map[string]string, error) {
+func (t *tx) inForce(space int64, names *rows) (map[string]string, error) {
 	m := make(map[string]string)
 	scan := func(r *sql.Rows) error {
 		var job, hash string
@@ -195,10 +195,10 @@ FROM belfry_session s STRAIGHT_JOIN belfry_lease l ON l.session = s.id STRAIGHT_
 WHERE s.space = ? AND s.marked IS NULL AND l.expires > ?`
 	const order = ` ORDER BY revision, drawn`
 	if names == nil {
-		return m, c.query(scan, announced+order, c.by.space, c.now.UnixMicro())
+		return m, t.query(scan, announced+order, space, t.now.UnixMicro())
 	}
-	err := names.packets(c.packet, func(part sqlText) error {
-		return c.query(scan, announced+` AND d.job IN (?)`+order, c.by.space, c.now.UnixMicro(), part)
+	err := names.packets(t.packet, func(part sqlText) error {
+		return t.query(scan, announced+` AND d.job IN (?)`+order, space, t.now.UnixMicro(), part)
 	})
 	return m, err
 }

@@ -19,8 +19,8 @@ func (s *Store) Lagging(ctx context.Context, ses idempotency.Session, q idempote
 		if err := l.lateEntries(); err != nil {
 			return err
 		}
-		lag = idempotency.Lag{Now: c.now, Entries: l.Entries()}
-		if lag.Open, err = l.open(); err != nil {
+		lag = idempotency.Lag{Now: c.now, Entries: l.Entries(), Controls: c.by.controls}
+		if lag.Open, err = l.listOpen(openQuery{c.by.space, c.by.partitions, l.Known, true}); err != nil {
 			return err
 		}
 		if q.Limit == 0 {
@@ -45,7 +45,7 @@ type lagging struct {
 }
 
 func (l *lagging) lateEntries() error {
-	inForce, err := l.inForce(nil)
+	inForce, err := l.inForce(l.by.space, nil)
 	if err != nil {
 		return err
 	}
@@ -57,46 +57,6 @@ func (l *lagging) lateEntries() error {
 		return err
 	}, `SELECT `+entryColumns+`, d.hash FROM belfry_definition d STRAIGHT_JOIN belfry_entry e ON e.space = ? AND e.job = d.job AND e.run_key = ''
 WHERE d.session = ?`, l.by.space, l.by.id)
-}
-
-// open are the open dues with their passes.
-func (l *lagging) open() (list []idempotency.OpenDue, err error) {
-	at := make(map[dueOf]int)
-	err = l.query(func(r *sql.Rows) error {
-		var x idempotency.OpenDue
-		var due, opened int64
-		if err := r.Scan(&due, &x.Job, &opened, &x.CatchUp); err != nil || !l.Known(x.Job) {
-			return err
-		}
-		x.Due, x.Opened, x.Finished = time.Unix(due, 0).UTC(), time.UnixMicro(opened).UTC(), rule.Bitmap(l.by.partitions)
-		at[dueOf{due, x.Job}] = len(list)
-		list = append(list, x)
-		return nil
-	}, `SELECT due, job, opened, catch_up FROM belfry_due FORCE INDEX (closed) WHERE space = ? AND closed = 0 ORDER BY due, job`, l.by.space)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	err = l.query(func(r *sql.Rows) error {
-		var p idempotency.Pass
-		var due, moved int64
-		var live bool
-		if err := r.Scan(&due, &p.Job, &p.Session, &p.Mine, &p.Finished, &p.Keys, &moved, &live); err != nil {
-			return err
-		}
-		i, ok := at[dueOf{due, p.Job}]
-		if !ok {
-			return nil
-		}
-		p.Due, p.MovedAt = list[i].Due, time.UnixMicro(moved).UTC()
-		rule.Or(list[i].Finished, p.Finished)
-		if live {
-			list[i].Passes = append(list[i].Passes, p)
-		}
-		return nil
-	}, `SELECT p.due, p.job, p.session, p.mine, p.finished, p.settled, p.moved, coalesce(s.marked IS NULL AND l.expires > ?, 0)
-FROM belfry_pass p LEFT JOIN belfry_session s ON s.id = p.session LEFT JOIN belfry_lease l ON l.session = p.session
-WHERE p.space = ? ORDER BY p.due, p.job, p.session`, l.now.UnixMicro(), l.by.space)
-	return list, err
 }
 
 // waitingRuns reads the waiting runs in order, page by page, until there are enough.
