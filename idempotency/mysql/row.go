@@ -67,6 +67,8 @@ func (r ref) beyond(table, than string) sqlText {
 // jobKey is what runs exclude each other by.
 type jobKey struct{ job, key string }
 
+func (r ref) jobKey() jobKey { return jobKey{r.job, r.key} }
+
 // slotOf is where a running run stands among those of its key: all exclusive ones in one place.
 func slotOf(r ref, exclusive bool) string {
 	if exclusive {
@@ -75,7 +77,7 @@ func slotOf(r ref, exclusive bool) string {
 	return string(binary.BigEndian.AppendUint64(nil, uint64(r.due))) + r.request
 }
 
-func (r ref) place(exclusive bool) place { return place{jobKey{r.job, r.key}, slotOf(r, exclusive)} }
+func (r ref) place(exclusive bool) place { return place{r.jobKey(), slotOf(r, exclusive)} }
 
 func (r ref) point() point {
 	return point{rest: render(defaultPrefix, `due = ? AND job = ? AND request = ?`, []any{r.due, r.job, r.request}), key: r.key}
