@@ -79,14 +79,22 @@ func (l *lagging) waitingRuns() ([]idempotency.Run, error) {
 FROM belfry_waiting w FORCE INDEX (PRIMARY) STRAIGHT_JOIN belfry_run r FORCE INDEX (PRIMARY)
     ON r.space = w.space AND r.due = w.due AND r.job = w.job AND r.run_key = w.run_key AND r.request = w.request
   LEFT JOIN belfry_running h ON h.space = w.space AND h.job = w.job AND h.run_key = w.run_key AND h.slot = ''
-WHERE w.space = ? AND w.wake <= ? AND (?) AND h.space IS NULL ORDER BY w.due, w.job, w.run_key, w.request LIMIT ?`,
-			l.by.space, l.now.UnixMicro(), last.behind("w."), rule.Page)
+WHERE w.space = ? AND w.wake <= ?? AND (?) AND h.space IS NULL ORDER BY w.due, w.job, w.run_key, w.request LIMIT ?`,
+			l.by.space, l.now.UnixMicro(), l.asked("w."), last.behind("w."), rule.Page)
 		if err != nil {
 			return nil, err
 		}
 		more = n == rule.Page && !enough
 	}
 	return l.whole(runs.List)
+}
+
+// asked is the condition for runs of jobs that are asked for.
+func (l *lagging) asked(table string) sqlText {
+	if len(l.Query.Full) == 0 {
+		return ""
+	}
+	return sqlText(" AND "+table+"job NOT IN (") + list(l.Query.Full).whole() + ")"
 }
 
 // orphanedRuns reads the running runs of sessions that are not live: what lies in the index between those that are.
@@ -117,7 +125,7 @@ func (l *lagging) orphanedRuns() ([]idempotency.Run, error) {
 	}, `SELECT r.due, r.job, r.run_key, r.request, r.crashes, least(l.expires, coalesce(l.marked, l.expires))
 FROM belfry_running h FORCE INDEX (session) STRAIGHT_JOIN belfry_lease l ON l.session = h.session STRAIGHT_JOIN belfry_run r FORCE INDEX (PRIMARY)
   ON r.space = h.space AND r.due = h.due AND r.job = h.job AND r.run_key = h.run_key AND r.request = h.request
-WHERE h.space = ? AND h.session NOT IN (?)`+byDue, l.by.space, list(live).whole())
+WHERE h.space = ? AND h.session NOT IN (?)?`+byDue, l.by.space, list(live).whole(), l.asked("h."))
 	if err != nil {
 		return nil, err
 	}

@@ -19,12 +19,15 @@ func (s *Store) Overview(ctx context.Context, namespace string) (o idempotency.O
 	err = s.read(ctx, func(t *tx) error {
 		o = idempotency.Overview{}
 		var now, space int64
-		found, err := t.get([]any{&now, &space, &o.Partitions}, `SELECT ?, id, partitions FROM belfry_space WHERE name = ?`, t.clock, namespace)
-		if err != nil || !found {
+		if _, err := t.get([]any{&now}, `SELECT ?`, t.clock); err != nil {
 			return err
 		}
 		t.now = time.UnixMicro(now).UTC()
 		o.Now = t.now
+		found, err := t.get([]any{&space, &o.Partitions}, `SELECT id, partitions FROM belfry_space WHERE name = ?`, namespace)
+		if err != nil || !found {
+			return err
+		}
 		if o.Entries, err = t.allEntries(space); err != nil {
 			return err
 		}
@@ -170,6 +173,6 @@ func (t *tx) dues(space int64, job string, low, high int64) (list []idempotency.
 		list = append(list, x)
 		return err
 	}, `SELECT due, opened, closed, settled FROM belfry_due FORCE INDEX (PRIMARY)
-WHERE space = ? AND due >= ? AND due < ? AND job = ? ORDER BY due LIMIT ?`, space, low, high, job, rule.Page)
+WHERE space = ? AND due >= ? AND due < ? AND job = ? AND opened <> 0 ORDER BY due LIMIT ?`, space, low, high, job, rule.Page)
 	return list, err
 }

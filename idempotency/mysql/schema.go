@@ -40,10 +40,11 @@ var schema = []string{
   pruned BIGINT
 )` + engine,
 
-	// What people asked for. due is NULL where the command names none.
+	// What people asked for. drawn tells what came after what at one instant; due is NULL where the command names none.
 	`CREATE TABLE belfry_command (
   space BIGINT NOT NULL,
   name VARBINARY(64) NOT NULL,
+  drawn BIGINT NOT NULL,
   at BIGINT NOT NULL,
   kind TINYINT NOT NULL,
   job VARBINARY(64) NOT NULL,
@@ -54,7 +55,7 @@ var schema = []string{
   reason MEDIUMBLOB NOT NULL,
   changed INT NOT NULL,
   PRIMARY KEY (space, name),
-  KEY at (space, at, name)
+  KEY at (space, at, drawn)
 )` + engine,
 
 	// What claims lock, shared, for as long as they last.
@@ -180,7 +181,8 @@ var schema = []string{
   KEY run_key (space, job, run_key, due)
 )` + engine,
 
-	// A due of a job with keys; catch_up: as its decision said; closed is when it was, 0 while it is open; settled is how many keys
+	// A due of a job with keys; catch_up: as its decision said; opened is 0 where a person skipped it before; closed is when it
+	// was, 0 while it is open; settled is how many keys
 	// its passes then had.
 	`CREATE TABLE belfry_due (
   space BIGINT NOT NULL,

@@ -204,21 +204,24 @@ func (s *Store) MarkDead(ctx context.Context, ses idempotency.Session, dead []in
 		return err
 	}
 	dead = slices.Compact(slices.Sorted(slices.Values(dead)))
-	return s.with(ctx, ses, shared, func(c *call) error {
-		for _, id := range dead {
-			lapsed, err := c.lapsed(id, noLock)
-			if err == nil && lapsed {
-				lapsed, err = c.lapsed(id, alone)
-			}
-			if err == nil && lapsed {
-				err = c.mark(id)
-			}
-			if err != nil {
-				return err
-			}
+	return s.with(ctx, ses, shared, func(c *call) error { return c.markLapsed(dead) })
+}
+
+// markLapsed marks those of the sessions dead, which are in order, that are and are not marked so.
+func (c *call) markLapsed(ids []int64) error {
+	for _, id := range ids {
+		lapsed, err := c.lapsed(id, noLock)
+		if err == nil && lapsed {
+			lapsed, err = c.lapsed(id, alone)
 		}
-		return nil
-	})
+		if err == nil && lapsed {
+			err = c.mark(id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lapsed reports whether a session of the namespace is dead and not marked so. Its lease is locked after it.
