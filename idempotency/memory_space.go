@@ -177,7 +177,7 @@ func (sp *space) apply(r *row, f Finish, now time.Time) {
 	if f.Outcome == Wait {
 		r.State, r.Wake = Waiting, instant(f.Wake)
 	} else {
-		r.State, r.Outcome, r.Finished = Ended, f.Outcome, now
+		r.State, r.Outcome, r.Wake, r.Finished = Ended, f.Outcome, time.Time{}, now
 	}
 	sp.index(r)
 }

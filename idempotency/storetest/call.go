@@ -8,7 +8,7 @@ import (
 
 func (b *bundle) definition(job, hash string) idempotency.Declaration {
 	return idempotency.Declaration{
-		Definition: idempotency.Definition{Job: job, Schedule: "@every 1s", Hash: hash},
+		Definition: idempotency.Definition{Job: job, Schedule: "@every 1s", Hash: hash, Keyed: job == keyed},
 		Opened:     b.ago(1000 * time.Hour),
 		Next:       b.ago(999 * time.Hour),
 	}
@@ -51,7 +51,7 @@ func (r *replica) decision(job string, dues ...time.Time) idempotency.Decision {
 	r.Helper()
 	e := r.entry(job)
 	d := idempotency.Decision{
-		Seen: e, Definition: idempotency.Definition{Job: job, Schedule: e.Schedule, Hash: r.hash},
+		Seen: e, Definition: idempotency.Definition{Job: job, Schedule: e.Schedule, Hash: r.hash, Keyed: job == keyed},
 		Opened: e.Opened, Keyed: job == keyed, Run: dues,
 	}
 	if len(dues) > 0 {

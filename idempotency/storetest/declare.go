@@ -17,6 +17,9 @@ var declareLaws = []law{
 	{"LapseChangesWhatIsInForce", lapseChangesWhatIsInForce},
 	{"LateDeclareChangesNothing", lateDeclareChangesNothing},
 	{"AnswersInOrder", declareAnswersInOrder},
+	{"KeyedIsTheEntrys", keyedIsTheEntrys},
+	{"EfficiencyEntryHasNoDues", efficiencyEntryHasNoDues},
+	{"EfficiencyEntryIsOpenedByADeclarationThatIs", efficiencyEntryIsOpened},
 }
 
 // A job seen for the first time starts from its declaration.
@@ -172,4 +175,70 @@ func declareAnswersInOrder(b *bundle) {
 		}
 	}
 	want(b.T, "nothing declared", len(r.declare("h1")), 0)
+}
+
+// Whether a job has keys is part of its definition: an entry changes it by a decision.
+func keyedIsTheEntrys(b *bundle) {
+	r := b.ready("a", "h1")
+	want(b.T, "keyed", r.entry(keyed).Keyed, true)
+	want(b.T, "keyed of the job without keys", r.entry(plain).Keyed, false)
+	z := b.open("z")
+	z.declare("h2", plain)
+	z.defs[0].Keyed = true
+	want(b.T, "keyed after a declaration", z.entry(plain).Keyed, false)
+	d := z.decision(plain)
+	d.Definition.Keyed = true
+	want(b.T, "keyed in the answer", z.decide(d).Entry.Keyed, true)
+	want(b.T, "keyed after a decision", r.entry(plain).Keyed, true)
+}
+
+// efficient is a session that announces the job without keys as an efficiency job's.
+func (b *bundle) efficient(name, hash string) *replica {
+	b.Helper()
+	r := b.open(name)
+	r.hash, r.defs = hash, []idempotency.Declaration{{Definition: b.definition(plain, hash).Definition}}
+	r.entries()
+	return r
+}
+
+// The store decides no due of an efficiency job, but it keeps the definition, so that people see which is in force.
+func efficiencyEntryHasNoDues(b *bundle) {
+	r := b.efficient("a", "h1")
+	e := r.entry(plain)
+	if !e.Opened.IsZero() || !e.Next.IsZero() {
+		b.Fatalf("an efficiency job's entry is opened up to %v, next %v", e.Opened, e.Next)
+	}
+	want(b.T, "entries that lag", len(r.lag(all()).Entries), 0)
+	young := b.efficient("young", "h2")
+	lag := young.lag(all()).Entries
+	want(b.T, "entries to put in force", len(lag), 1)
+	d := idempotency.Decision{Seen: lag[0], Definition: young.defs[0].Definition}
+	decided := young.decide(d)
+	want(b.T, "won", decided.Won, true)
+	want(b.T, "hash", decided.Entry.Hash, "h2")
+	if e := young.entry(plain); !e.Opened.IsZero() || !e.Next.IsZero() {
+		b.Fatalf("a decision opened an efficiency job's entry: %+v", e)
+	}
+	bad := young.defs[0]
+	bad.Next = b.ago(0)
+	_, err := young.store.Declare(b.Context(), young.session, 0, []idempotency.Declaration{bad})
+	want(b.T, "a next due without an opening is refused", err != nil, true)
+}
+
+// A job that becomes a correctness job starts from that declaration; one that becomes an efficiency job keeps what it has.
+func efficiencyEntryIsOpened(b *bundle) {
+	b.efficient("a", "h1")
+	z := b.open("z")
+	d := b.definition(plain, "h1")
+	d.Opened, d.Next = b.ago(time.Hour), b.ago(time.Minute)
+	z.hash, z.defs = "h1", []idempotency.Declaration{d}
+	e := z.entry(plain)
+	wantTime(b, "opened", e.Opened, d.Opened)
+	wantTime(b, "next", e.Next, d.Next)
+	want(b.T, "ranges", len(b.ranges("")), 0)
+	z.defs[0].Opened, z.defs[0].Next = b.ago(time.Minute), b.ago(0)
+	wantTime(b, "opened once", z.entry(plain).Opened, d.Opened)
+	e = b.efficient("back", "h1").entry(plain)
+	wantTime(b, "opened after it became an efficiency job", e.Opened, d.Opened)
+	wantTime(b, "next after that", e.Next, d.Next)
 }

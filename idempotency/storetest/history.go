@@ -12,6 +12,7 @@ import (
 var historyLaws = []law{
 	{"ListOrder", listOrder},
 	{"ListFilter", listFilter},
+	{"ListNewestFirst", listNewestFirst},
 	{"ListEndsEarly", listEndsEarly},
 	{"RangesOldestFirst", rangesOldestFirst},
 }
@@ -77,6 +78,9 @@ func listFilter(b *bundle) {
 	b.shows("another job", idempotency.Filter{Job: plain}, "")
 	b.shows("failed", idempotency.Filter{Outcome: idempotency.Failed}, "c0 c1 c2")
 	b.shows("done", idempotency.Filter{Outcome: idempotency.Done, Limit: 4}, "a0 b0 a1 b1")
+	b.shows("waiting", idempotency.Filter{State: idempotency.Waiting}, "b2")
+	b.shows("ended", idempotency.Filter{State: idempotency.Ended, From: due[2]}, "a2 c2")
+	b.shows("running", idempotency.Filter{State: idempotency.Running}, "")
 	b.shows("from", idempotency.Filter{From: due[1]}, "a1 b1 c1 a2 b2 c2")
 	b.shows("to", idempotency.Filter{To: due[1]}, "a0 b0 c0")
 	b.shows("from and to", idempotency.Filter{From: due[1].Add(-time.Second), To: due[2], Key: "b"}, "b1")
@@ -84,6 +88,14 @@ func listFilter(b *bundle) {
 	for _, err := range b.Store.List(b.Context(), idempotency.Filter{Namespace: "other"}) {
 		b.Fatalf("a run, or an error, of a namespace that is not there: %v", err)
 	}
+}
+
+func listNewestFirst(b *bundle) {
+	_, due := listed(b)
+	b.shows("all", idempotency.Filter{Newest: true}, "c2 b2 a2 c1 b1 a1 c0 b0 a0")
+	b.shows("limit", idempotency.Filter{Newest: true, Limit: 4}, "c2 b2 a2 c1")
+	b.shows("from and to", idempotency.Filter{Newest: true, From: due[0].Add(time.Second), To: due[2]}, "c1 b1 a1")
+	b.shows("one key, failed", idempotency.Filter{Newest: true, Key: "c", Outcome: idempotency.Failed, Limit: 2}, "c2 c1")
 }
 
 // A reader may stop, call the store while it reads, or have its context end.

@@ -22,6 +22,8 @@ var lagLaws = []law{
 	{"OtherHashIsLeftOut", otherHashIsLeftOut},
 	{"OpenDues", openDues},
 	{"ReadsOnly", lagReadsOnly},
+	{"FullJobsAreNotAskedFor", fullJobsAreNotAskedFor},
+	{"ControlsRise", controlsRise},
 }
 
 // late moves the job without keys on so that its next due came this long ago.
@@ -332,4 +334,59 @@ func lagReadsOnly(b *bundle) {
 	if !reflect.DeepEqual(kept, again) {
 		b.Fatalf("asked twice:\n%+v\n%+v", kept, again)
 	}
+}
+
+// A job that is at its limit is not asked for; its entry and its open dues are.
+func fullJobsAreNotAskedFor(b *bundle) {
+	a, z := b.ready("a", "h1"), b.ready("z", "h1")
+	due := b.ago(time.Hour)
+	waiting, _ := scattered(a, z, due)
+	x := a.runs(0, due)[0]
+	q := all()
+	q.Full = []string{"unknown", keyed}
+	lag := a.lag(q)
+	want(b.T, "waiting", names(lag.Waiting), names([]idempotency.Run{x}))
+	want(b.T, "orphans", len(lag.Orphaned), 0)
+	want(b.T, "open dues", len(lag.Open), 1)
+	want(b.T, "entries", len(lag.Entries), 2)
+	q.Full, q.Limit = []string{plain}, partitions
+	want(b.T, "waiting of the other job", len(a.lag(q).Waiting), len(waiting))
+	want(b.T, "orphans of the other job", len(a.lag(q).Orphaned), partitions)
+}
+
+// Who sees it rise asks what has changed. What changes nothing does not raise it.
+func controlsRise(b *bundle) {
+	r := b.ready("a", "h1")
+	due := b.ago(time.Minute)
+	x := r.runs(1, due)[0]
+	last := r.lag(all()).Controls
+	step := func(what string, rises bool) {
+		b.Helper()
+		now := r.lag(all()).Controls
+		want(b.T, what+" raises it", now > last, rises)
+		want(b.T, what+" lowers it", now < last, false)
+		last = now
+	}
+	b.submit(ask("p1", idempotency.Pause, idempotency.ID{Job: plain}))
+	step("a pause", true)
+	b.submit(ask("p2", idempotency.Pause, idempotency.ID{Job: plain}))
+	step("a pause of what is paused", false)
+	b.submit(ask("p1", idempotency.Pause, idempotency.ID{Job: plain}))
+	step("a repetition", false)
+	b.rejects("an unknown job", ask("p3", idempotency.Pause, idempotency.ID{Job: "unknown"}))
+	step("a command that is rejected", false)
+	b.submit(ask("t1", idempotency.Trigger, idempotency.ID{Job: keyed, Key: "k"}))
+	step("a trigger", true)
+	d := r.decision(plain, due.Add(time.Second))
+	d.Overlap = idempotency.OverlapCancel
+	r.decide(d)
+	step("a run that is told to end", true)
+	d = r.decision(plain, due.Add(2*time.Second))
+	d.Overlap = idempotency.OverlapCancel
+	r.decide(d)
+	step("one that is told again", false)
+	b.submit(ask("c1", idempotency.Cancel, x.ID))
+	step("a cancel", true)
+	other := b.ready("o", "h1", func(o *idempotency.Opening) { o.Namespace = "other" })
+	want(b.T, "controls of another namespace", other.lag(all()).Controls, 0)
 }

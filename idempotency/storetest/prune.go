@@ -14,6 +14,7 @@ var pruneLaws = []law{
 	{"KeepsDeadSessionsBits", pruneKeepsDeadSessionsBits},
 	{"KeepsOtherNamespaces", pruneKeepsOtherNamespaces},
 	{"KeepsSessionsThatRunsName", pruneKeepsNamedSessions},
+	{"RemovesOldCommands", pruneRemovesOldCommands},
 }
 
 // forgetful is a session with a retention of two seconds.
@@ -171,4 +172,21 @@ func (r *replica) renewed() time.Time {
 	renewal, err := r.store.RenewSession(r.Context(), r.session)
 	r.alive("renew", err)
 	return renewal.Now
+}
+
+// A command's record is as old as the command, and goes as what is about its job goes.
+func pruneRemovesOldCommands(b *bundle) {
+	r := b.ready("a", "h1", forgetful)
+	b.submit(ask("old", idempotency.Pause, idempotency.ID{Job: plain}))
+	b.submit(ask("open", idempotency.Pause, idempotency.ID{Job: keyed}))
+	want(b.T, "removed by who keeps them for longer", b.open("long").prune(100), 0)
+	r.opens(b.ago(time.Minute))
+	r.outlasts(3 * time.Second)
+	b.submit(ask("young", idempotency.Resume, idempotency.ID{Job: plain}))
+	want(b.T, "records", b.requests(""), "[young open]")
+	b.submit(ask("old", idempotency.Resume, idempotency.ID{Job: plain})) // nobody knows it any more
+	want(b.T, "records", len(b.commands("")), 3)
+	r.finishedAll(b.ago(time.Minute))
+	r.outlasts(time.Millisecond)
+	want(b.T, "records once the due is closed", b.requests(keyed), "[]")
 }

@@ -17,10 +17,11 @@ import (
 	"github.com/belfry-go/belfry/jobs"
 )
 
-// Store is what the suite tests: it reads what was written through History.
+// Store is what the suite tests, with all powers: it reads what was written through History.
 type Store interface {
 	idempotency.Store
 	idempotency.History
+	idempotency.Control
 }
 
 // Harness is one empty store for one subtest. Whoever opened it closes it, in
@@ -69,8 +70,11 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}{
 		{"Session", sessionLaws}, {"Declare", declareLaws}, {"Decide", decideLaws}, {"Lag", lagLaws},
 		{"Claim", claimLaws}, {"TakeUp", takeUpLaws}, {"Fence", fenceLaws}, {"Finish", finishLaws},
+		{"Overlap", overlapLaws}, {"Cancel", cancelLaws}, {"Retire", retireLaws},
 		{"Pass", passLaws}, {"Prune", pruneLaws}, {"Bytes", byteLaws}, {"Batch", batchLaws},
-		{"History", historyLaws}, {"Race", raceLaws},
+		{"History", historyLaws}, {"Overview", overviewLaws},
+		{"Control", controlLaws}, {"Pause", pauseLaws}, {"Trigger", triggerLaws}, {"Skip", skipLaws}, {"Backfill", backfillLaws},
+		{"Race", raceLaws},
 	} {
 		t.Run(area.name, func(t *testing.T) {
 			t.Parallel()
