@@ -72,6 +72,20 @@ func (c *Client) Backfill(ctx context.Context, job, key string, from, to time.Ti
 	return c.ask(ctx, a)
 }
 
+// BackfillDues returns the dues that Backfill would ask for, oldest first, and changes nothing. It rejects what Backfill would reject.
+func (c *Client) BackfillDues(ctx context.Context, job string, from, to time.Time) ([]time.Time, error) {
+	_, e, err := c.look(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	dues, err := backfilled(ctx, e, from, to)
+	if err != nil {
+		a := ask{kind: idempotency.Backfill, id: idempotency.ID{Job: job}}
+		return nil, a.failed(fmt.Errorf("%w: %w", idempotency.ErrRejected, err))
+	}
+	return dues, nil
+}
+
 // Cancel ends a run that waits or is at work. One that waits is skipped (by hand); one at work has its handler's context ended
 // with the cause jobs.ErrCanceled, and is failed (canceled) unless the handler returns nil. An empty key is the job's name.
 func (c *Client) Cancel(ctx context.Context, id idempotency.ID, by By) (idempotency.Command, error) {

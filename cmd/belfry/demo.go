@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -23,7 +25,8 @@ func demoCommand() *cobra.Command {
 loopback. Each night they charge every customer through a payment provider,
 another process. In the second night replicas are killed with SIGKILL and started
 again. At the end the provider's ledger and the store are counted: the exit
-status is 0 only if every customer was charged once for every night.
+status is 0 only if every customer was charged once for every night. Ctrl-C ends
+it in order, a second one without waiting for the charges at work, a third at once.
 
 The store is a SQLite file of the demo's own, or else a database that is there
 already, by --store or ` + storeurl.Variable + `. There the demo makes the store's tables,
@@ -38,6 +41,9 @@ and a table of its own, and removes at its end, however it ends.` + storeHelp,
 			if o.Store, err = storeurl.FromFlag(store); err != nil {
 				return err
 			}
+			hurry, end := secondSignal()
+			defer end()
+			o.Hurry = hurry
 			to := cmd.OutOrStdout()
 			if asJSON {
 				to = cmd.ErrOrStderr()
@@ -70,6 +76,26 @@ and a table of its own, and removes at its end, however it ends.` + storeHelp,
 	f.StringVar(&o.Dir, "dir", "", "folder for the files, kept (default a temporary one, removed)")
 	cmd.AddCommand(childCommand("replica NAME", 1, demo.Replica), childCommand("provider", 0, demo.Provider))
 	return cmd
+}
+
+// secondSignal returns a channel that is closed at the second interrupt: the first one lets replicas finish what they do, the second
+// one cuts that off, and only a third ends this program at once, so that nothing is left behind. End ends the watch.
+func secondSignal() (second <-chan struct{}, end func()) {
+	hurry, ended := make(chan struct{}), make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer signal.Stop(signals)
+		for range 2 {
+			select {
+			case <-signals:
+			case <-ended:
+				return
+			}
+		}
+		close(hurry)
+	}()
+	return hurry, func() { close(ended) }
 }
 
 // screen is live where it is a terminal. NO_COLOR is the convention of no-color.org: set to anything, no colours.

@@ -70,15 +70,17 @@ func begin(t *testing.T, env ...string) *begun {
 	return b
 }
 
-// TestInterrupt is Ctrl-C in the middle of a night: no process and no file is left.
+// TestInterrupt is Ctrl-C in the middle of a night, also with a second signal at once: no process and no file is left.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		t.Run(unix.SignalName(sig), func(t *testing.T) {
+	for name, signals := range map[string][]syscall.Signal{"once": {syscall.SIGINT}, "twice": {syscall.SIGINT, syscall.SIGTERM}} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := begin(t)
-			if err := b.cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
+			for _, sig := range signals {
+				if err := b.cmd.Process.Signal(sig); err != nil {
+					t.Fatal(err)
+				}
 			}
 			said := <-b.rest
 			b.cmd.Wait()
@@ -110,7 +112,7 @@ func TestInterruptOnServer(t *testing.T) {
 			t.Errorf("process %d has the arguments %q (%v)", pid, args, err)
 		}
 	}
-	if err := b.cmd.Process.Signal(syscall.SIGINT); err != nil {
+	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	said := <-b.rest

@@ -9,6 +9,18 @@
 //	belfry ring owner       who owns a key
 //	belfry ring slot        the slot of a key
 //	belfry ring plan        what moves when members change
+//	belfry jobs             the jobs of a namespace
+//	belfry runs             their runs
+//	belfry explain          what became of a run, and why
+//	belfry gaps             dues without a record
+//	belfry commands         what people asked for
+//	belfry pause            skips a job's dues until it is resumed
+//	belfry resume           ends a pause
+//	belfry trigger          runs a job now
+//	belfry skip             skips a job's next due
+//	belfry backfill         runs dues that did not run
+//	belfry cancel           ends a run
+//	belfry retry            runs a failed run again
 //	belfry keys fill        writes slots beside the keys of a table
 //	belfry migrate          makes or upgrades a store's tables
 //	belfry version
@@ -26,6 +38,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/belfry-go/belfry/cmd/belfry/internal/show"
 )
 
 func main() {
@@ -33,12 +47,6 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
-
-// interrupted is what shells report for a program that ended by Ctrl-C.
-const interrupted = 130
-
-// errSilent is a failure that was told already, where its result was printed.
-var errSilent = errors.New("belfry: failed")
 
 // run runs one command and returns the exit status.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
@@ -55,12 +63,12 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		fmt.Fprintln(errOut, "belfry: interrupted")
 		return interrupted
 	case !errors.Is(err, errSilent):
-		fmt.Fprintf(errOut, "belfry: %v\n", err)
+		fmt.Fprintf(errOut, "belfry: %s\n", show.Lines(err.Error()))
 	}
-	if errors.As(err, new(misuse)) {
-		return 2
+	if c, ok := errors.AsType[coded](err); ok {
+		return c.status
 	}
-	return 1
+	return statusFailed
 }
 
 func root() *cobra.Command {
@@ -73,6 +81,8 @@ func root() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(demoCommand(), benchCommand(), nextCommand(), ringCommand(), keysCommand(), migrateCommand(), versionCommand())
+	cmd.AddCommand(demoCommand(), benchCommand(), nextCommand(), ringCommand(), keysCommand(), migrateCommand(), versionCommand(),
+		jobsCommand(), runsCommand(), explainCommand(), gapsCommand(), commandsCommand(),
+		pauseCommand(), resumeCommand(), triggerCommand(), skipCommand(), backfillCommand(), cancelCommand(), retryCommand())
 	return cmd
 }

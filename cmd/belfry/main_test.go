@@ -143,7 +143,7 @@ func TestVersion(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{}, {"ring"}, {"bench"}, {"keys"}, {"migrate", "--help"}, {"demo", "--help"}, {"next", "--help"}, {"help", "next"}} {
+	for _, args := range [][]string{{}, {"ring"}, {"bench"}, {"keys"}, {"migrate", "--help"}, {"demo", "--help"}, {"next", "--help"}, {"help", "next"}, {"runs", "--help"}, {"help", "cancel"}, {"backfill", "--help", "--json"}} {
 		r := belfry(t, "", args...)
 		if r.status != 0 || !strings.Contains(r.out, "Usage:") || strings.Contains(r.out, " NAME") {
 			t.Errorf("%q: got %v", args, r)

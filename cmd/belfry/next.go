@@ -2,13 +2,10 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,11 +19,6 @@ const (
 	defaultDues = 5
 	maxDues     = 10_000
 )
-
-// misuse is an error in what the caller wrote, of a command that tells it from others by exit status 2.
-type misuse struct{ error }
-
-func (m misuse) Unwrap() error { return m.error }
 
 // nextFlags are the flags as they were given.
 type nextFlags struct {
@@ -83,17 +75,9 @@ The exit status is 2 where SPEC or a flag is wrong.`,
 // misuse tells what is wrong: as JSON where that is asked for, else by what it returns.
 func (f *nextFlags) misuse(out io.Writer, args []string, err error) error {
 	if f.json || wantsJSON(args) {
-		err = errors.Join(writeJSON(out, map[string]string{"error": err.Error()}), errSilent)
+		err = writeError(out, err)
 	}
-	return misuse{err}
-}
-
-// wantsJSON finds the flag behind one that could not be read.
-func wantsJSON(args []string) bool {
-	if end := slices.Index(args, "--"); end >= 0 {
-		args = args[:end]
-	}
-	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
+	return coded{err, statusMisuse}
 }
 
 // duesOf is a schedule and where its dues are to begin.
@@ -192,16 +176,4 @@ func (f *nextFlags) print(ctx context.Context, out io.Writer, d *duesOf) (err er
 		before = t
 	}
 	return nil
-}
-
-// writeJSON writes one line, with text as it is.
-func writeJSON(out io.Writer, v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	_, err := io.Copy(out, &b)
-	return err
 }

@@ -16,6 +16,7 @@ type claiming struct {
 	fresh   map[string]string // by job: the hash of entry and session, where they agree
 	open    map[dueOf]bool
 	dead    map[int64]deadSession
+	wanted  []jobKey // by claims that overtake
 	answers []idempotency.Answer
 }
 
@@ -59,18 +60,34 @@ func (x *claiming) judge() {
 			d := x.dead[r.Session]
 			facts.Marked, facts.BootLives = d.marked, d.bootLives
 		}
-		holder, held := x.held[jobKey{c.ID.Job, c.ID.Key}]
+		k := jobKey{c.ID.Job, c.ID.Key}
+		holder, held := x.held[k]
 		facts.Held = held && holder != refOf(c.ID)
+		facts.Queued = len(x.waiting[k]) > 0
 		answer, write := by.Judge(c, facts)
 		x.answers[i] = answer
-		switch write {
-		case rule.Insert, rule.TakeUp:
-			x.run(r, c, answer.Crashes)
-		case rule.RecordBusy:
-			x.record(c, c.OnBusy)
-		case rule.RecordExpired:
-			x.record(c, c.OnExpired)
+		x.apply(write, c, r, answer)
+	}
+}
+
+// apply does what was judged of a claim.
+func (x *claiming) apply(write rule.Write, c idempotency.Claim, r *row, answer idempotency.Answer) {
+	switch write {
+	case rule.Insert, rule.TakeUp:
+		x.run(r, c, answer.Crashes)
+	case rule.RecordBusy:
+		others := slices.Clone(x.waiting[jobKey{c.ID.Job, c.ID.Key}])
+		x.record(c.ID, c.OnBusy)
+		if c.Overtake {
+			x.overtake(c.ID, others)
 		}
+	case rule.RecordQueued:
+		x.record(c.ID, c.OnQueued)
+	case rule.RecordExpired:
+		x.record(c.ID, c.OnExpired)
+	case rule.EndTold:
+		o, reason := rule.Told(r.Cancel)
+		x.end(r, o, reason)
 	}
 }
 
@@ -80,14 +97,15 @@ type deadSession struct {
 	bootLives bool // its process has a live session, so it did not crash
 }
 
-// facts reads the rows that the batch is judged by.
+// facts reads the rows that the batch is judged by: under locks, also those that were its rivals when it looked without.
 func (x *claiming) facts(lock string) error {
-	x.changes = changes{call: x.call, nonce: x.nonce, rows: make(map[ref]*row), held: make(map[jobKey]ref)}
+	rivals := x.rivals(x.wanted)
+	x.changes = x.call.changes(x.nonce)
 	refs := make([]ref, len(x.batch))
 	for i, c := range x.batch {
 		refs[i] = refOf(c.ID)
 	}
-	if err := x.findRows(refs, lock); err != nil {
+	if err := x.findRows(append(rivals, refs...), lock); err != nil {
 		return err
 	}
 	var keys []jobKey // that are still to be had
@@ -99,7 +117,36 @@ func (x *claiming) facts(lock string) error {
 	if err := x.findHeld(keys, lock); err != nil {
 		return err
 	}
+	if err := x.findQueues(refs, lock); err != nil {
+		return err
+	}
 	return x.findDead(lock)
+}
+
+// findQueues reads who waits for the keys where that matters: of inserts that queue or overtake, and find their key held
+// or not the first time in the batch.
+func (x *claiming) findQueues(refs []ref, lock string) error {
+	var queued []jobKey
+	x.wanted = nil
+	times := make(map[jobKey]int)
+	for _, r := range refs {
+		times[r.jobKey()]++
+	}
+	for i, c := range x.batch {
+		k := refs[i].jobKey()
+		_, held := x.held[k]
+		if x.rows[refs[i]] != nil || !held && times[k] < 2 || c.OnQueued == nil && !c.Overtake {
+			continue
+		}
+		queued = append(queued, k)
+		if c.Overtake {
+			x.wanted = append(x.wanted, k)
+		}
+	}
+	if err := x.findWaiting(queued); err != nil {
+		return err
+	}
+	return x.findRivals(x.wanted, lock)
 }
 
 // findDead reads what there is to know of the sessions whose runs are to be taken up.

@@ -3,6 +3,8 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -49,8 +51,13 @@ type deciding struct {
 }
 
 func (x *deciding) facts(jobs []string) (err error) {
-	if x.entries, err = x.call.entries(jobs, alone); err != nil {
+	entries, err := x.call.entries(jobs, alone)
+	if err != nil {
 		return err
+	}
+	x.entries = make(map[string]idempotency.Entry, len(entries))
+	for job, e := range entries {
+		x.entries[job] = e.Entry
 	}
 	x.won, x.announced = make(map[string]int64), make(map[string]string)
 	err = x.queryRows(func(r *sql.Rows) error {
@@ -96,7 +103,7 @@ func (x *deciding) write() error {
 	var entries, decisions rows
 	var ranges []idempotency.Range
 	for _, d := range x.apply {
-		entries.add(x.by.space, d.Job, "", d.Schedule, d.Hash, d.Revision, d.Opened.UnixMicro(), micro(d.Next))
+		entries.add(x.by.space, d.Job, "", d.Schedule, d.Hash, d.Revision, d.Definition.Keyed, micro(d.Opened), micro(d.Next))
 		decisions.add(x.by.id, d.Job, "", x.nonce)
 		ranges = append(ranges, d.Ranges...)
 	}
@@ -104,8 +111,8 @@ func (x *deciding) write() error {
 		return err
 	}
 	// All of these are there and locked, so this inserts none.
-	if _, err := x.insert(&entries, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, opened, next)`,
-		` ON DUPLICATE KEY UPDATE schedule = VALUES(schedule), hash = VALUES(hash), revision = VALUES(revision), opened = VALUES(opened), next = VALUES(next)`); err != nil {
+	if _, err := x.insert(&entries, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, keyed, opened, next)`,
+		` ON DUPLICATE KEY UPDATE schedule = VALUES(schedule), hash = VALUES(hash), revision = VALUES(revision), keyed = VALUES(keyed), opened = VALUES(opened), next = VALUES(next)`); err != nil {
 		return err
 	}
 	if err := x.writeDues(); err != nil {
@@ -139,13 +146,9 @@ func (x *deciding) writeDues() error {
 	}
 	var fresh rows
 	for _, d := range x.apply {
-		catchUp := 0
-		if d.CatchUp {
-			catchUp = 1
-		}
 		for _, due := range d.Run {
 			if d.Keyed && !old[dueOf{due.Unix(), d.Job}] {
-				fresh.add(x.by.space, due.Unix(), d.Job, x.now.UnixMicro(), catchUp)
+				fresh.add(x.by.space, due.Unix(), d.Job, x.now.UnixMicro(), d.CatchUp)
 			}
 		}
 	}
@@ -154,53 +157,88 @@ func (x *deciding) writeDues() error {
 }
 
 // writeRuns writes the runs of jobs without keys. Those of one decision never skip each other, but all are skipped where
-// a run of an older one holds the key, unless they catch up.
+// a run of an older one holds the key, unless the decision says otherwise.
 func (x *deciding) writeRuns() error {
-	c := changes{call: x.call, nonce: x.nonce, rows: make(map[ref]*row), held: make(map[jobKey]ref)}
 	var refs []ref
-	var keys []jobKey
+	var keys, overtake []jobKey
+	lock := shared // lest a run ends while this decides that its key is held
 	for _, d := range x.apply {
+		if d.Keyed || len(d.Run) == 0 {
+			continue
+		}
 		for _, due := range d.Run {
-			if r := refOf(x.id(d, due)); !d.Keyed {
-				refs = append(refs, r)
-				keys = append(keys, jobKey{r.job, r.key})
-			}
+			refs = append(refs, refOf(x.id(d, due)))
+		}
+		k := refs[len(refs)-1].jobKey()
+		keys = append(keys, k)
+		switch d.Overlap {
+		case idempotency.OverlapQueue:
+			lock = alone // lest others queue there too
+		case idempotency.OverlapCancel:
+			lock = alone
+			overtake = append(overtake, k)
 		}
 	}
 	if len(refs) == 0 {
 		return nil
 	}
-	if err := c.findRows(refs, noLock); err != nil {
-		return err
-	}
-	// Locked, lest one ends while this decides that its key is held.
-	if err := c.findHeld(keys, shared); err != nil {
+	c := x.call.changes(x.nonce)
+	if err := c.findContested(refs, keys, overtake, lock); err != nil {
 		return err
 	}
 	for _, d := range x.apply {
-		if !d.Keyed {
+		if !d.Keyed && len(d.Run) > 0 {
 			x.decideRuns(&c, d)
 		}
 	}
 	return c.write()
 }
 
-func (x *deciding) decideRuns(c *changes, d idempotency.Decision) {
-	_, overlap := c.held[jobKey{d.Job, rule.RunKey(x.entries[d.Job])}]
-	idle := idempotency.Finish{Outcome: idempotency.Wait, Wake: x.now}
-	if overlap && !d.CatchUp {
-		idle = idempotency.Finish{Outcome: idempotency.Skipped, Reason: "overlap"}
+// findContested reads the rows of decided dues and what their keys are contested by: the rows of those that may be
+// overtaken are locked, as others lock them, before what makes them hold their keys.
+func (x *changes) findContested(refs []ref, keys, overtake []jobKey, lock string) error {
+	if len(overtake) > 0 {
+		before := x.call.changes(x.nonce)
+		if err := errors.Join(before.findHeld(overtake, noLock), before.findWaiting(overtake)); err != nil {
+			return err
+		}
+		if err := x.findRows(before.rivals(overtake), alone); err != nil {
+			return err
+		}
 	}
-	claims := min(d.Claim, 1) // the first one that is claimed holds the key
+	if err := x.findRows(refs, noLock); err != nil {
+		return err
+	}
+	if err := x.findHeld(keys, lock); err != nil {
+		return err
+	}
+	held := slices.DeleteFunc(slices.Clone(keys), func(k jobKey) bool { _, ok := x.held[k]; return !ok })
+	if lock == alone {
+		if err := x.findWaiting(held); err != nil {
+			return err
+		}
+	}
+	return x.findRivals(slices.DeleteFunc(held, func(k jobKey) bool { return !slices.Contains(overtake, k) }), alone)
+}
+
+func (x *deciding) decideRuns(c *changes, d idempotency.Decision) {
+	k := jobKey{d.Job, rule.RunKey(x.entries[d.Job])}
+	_, held := c.held[k]
+	others := slices.Clone(c.waiting[k])
+	o := rule.Overlapping(d, held, len(others) > 0, x.now)
+	claims := o.Claim
 	for _, due := range d.Run {
-		run := idempotency.Claim{ID: x.id(d, due), Exclusive: true}
+		run := idempotency.Claim{ID: x.id(d, due), Exclusive: o.Exclusive}
 		switch {
 		case c.rows[refOf(run.ID)] != nil:
-		case !overlap && claims > 0:
+		case claims > 0:
 			claims--
 			c.run(nil, run, 0)
 		default:
-			c.record(run, &idle)
+			c.record(run.ID, &o.Idle)
+			if o.Overtake {
+				c.overtake(run.ID, others)
+			}
 		}
 	}
 }

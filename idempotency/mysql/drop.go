@@ -33,6 +33,8 @@ func (s *Store) DropNamespace(ctx context.Context, namespace string) error {
 			`DELETE FROM belfry_lease WHERE session IN (SELECT id FROM belfry_session WHERE space = ?)`,
 			`DELETE FROM belfry_session WHERE space = ?`,
 			`DELETE FROM belfry_seen WHERE space = ?`,
+			`DELETE FROM belfry_command WHERE space = ?`,
+			`DELETE FROM belfry_control WHERE space = ?`,
 			`DELETE FROM belfry_entry WHERE space = ?`,
 			`DELETE FROM belfry_pass WHERE space = ?`,
 			`DELETE FROM belfry_due WHERE space = ?`,

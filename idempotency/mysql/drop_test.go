@@ -40,6 +40,9 @@ func fill(t *testing.T, s *Store, db *sql.DB, namespace string) {
 	if _, err := s.SavePass(ctx, ses, []idempotency.Pass{{Job: "j", Due: due, Finished: []byte{1}}}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.Submit(ctx, namespace, idempotency.Command{Request: "r", Kind: idempotency.Pause, ID: idempotency.ID{Job: "j"}, Actor: "a"}); err != nil {
+		t.Fatal(err)
+	}
 	id := idempotency.ID{Job: "j", Key: "k", Due: due}
 	for _, key := range []string{"k", "waits"} {
 		id.Key = key

@@ -12,13 +12,13 @@ import (
 	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
-const entryColumns = `e.job, e.run_key, e.schedule, e.hash, e.revision, e.opened, e.next, e.paused_from, e.paused_until`
+const entryColumns = `e.job, e.run_key, e.schedule, e.hash, e.revision, e.keyed, e.opened, e.next, e.paused_from, e.paused_until, e.retired`
 
 // scanEntry reads entryColumns, and more behind them.
 func scanEntry(r *sql.Rows, more ...any) (e idempotency.Entry, err error) {
-	var opened, next, from, until sql.NullInt64
-	err = r.Scan(append([]any{&e.Job, &e.Key, &e.Schedule, &e.Hash, &e.Revision, &opened, &next, &from, &until}, more...)...)
-	e.Opened, e.Next, e.PausedFrom, e.PausedUntil = at(opened), at(next), at(from), at(until)
+	var opened, next, from, until, retired sql.NullInt64
+	err = r.Scan(append([]any{&e.Job, &e.Key, &e.Schedule, &e.Hash, &e.Revision, &e.Keyed, &opened, &next, &from, &until, &retired}, more...)...)
+	e.Opened, e.Next, e.PausedFrom, e.PausedUntil, e.Retired = at(opened), at(next), at(from), at(until), at(retired)
 	return e, err
 }
 
@@ -36,24 +36,14 @@ func (s *Store) Declare(ctx context.Context, ses idempotency.Session, nonce int6
 	if err := idempotency.CheckDeclarations(d); err != nil {
 		return nil, err
 	}
-	jobs := make([]string, len(d))
-	for i, x := range d {
-		jobs[i] = x.Job
-	}
 	err = s.with(ctx, ses, alone, func(c *call) error {
-		if err := c.announce(nonce, d); err != nil {
-			return err
+		if nonce >= c.by.declared {
+			if err := c.announce(nonce, d); err != nil {
+				return err
+			}
 		}
-		// Locked, so that a decision is either seen here or sees what is announced here.
-		all, err := c.entries(jobs, shared)
-		if err != nil {
-			return err
-		}
-		entries = make([]idempotency.Entry, len(d))
-		for i, x := range d {
-			entries[i] = all[x.Job]
-		}
-		return nil
+		entries, err = c.declare(d, nonce < c.by.declared)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -62,11 +52,8 @@ func (s *Store) Declare(ctx context.Context, ses idempotency.Session, nonce int6
 }
 
 // announce makes the definitions exactly the session's. A session that repeats what it has announced under the same
-// nonce writes nothing, and a call that comes after one of a higher nonce neither.
+// nonce writes nothing.
 func (c *call) announce(nonce int64, d []idempotency.Declaration) error {
-	if nonce < c.by.declared {
-		return nil
-	}
 	if nonce > c.by.declared {
 		if _, err := c.exec(`UPDATE belfry_session SET declared = ? WHERE id = ?`, nonce, c.by.id); err != nil {
 			return err
@@ -76,19 +63,19 @@ func (c *call) announce(nonce int64, d []idempotency.Declaration) error {
 	if err != nil {
 		return err
 	}
-	var fresh []idempotency.Declaration
+	var fresh []idempotency.Definition
 	for _, x := range d {
 		if old[x.Job] == x.Definition {
 			delete(old, x.Job)
 			continue
 		}
-		fresh = append(fresh, x)
+		fresh = append(fresh, x.Definition)
 	}
 	if _, err := c.execRows(list(slices.Collect(maps.Keys(old))), `DELETE FROM belfry_definition WHERE session = ? AND job IN (?)`, c.by.id); err != nil {
 		return err
 	}
-	slices.SortFunc(fresh, func(a, b idempotency.Declaration) int { return cmp.Compare(a.Job, b.Job) })
-	return c.declare(fresh)
+	slices.SortFunc(fresh, func(a, b idempotency.Definition) int { return cmp.Compare(a.Job, b.Job) })
+	return c.addDefinitions(fresh)
 }
 
 // definitions are what the session has announced, by job.
@@ -96,82 +83,127 @@ func (c *call) definitions() (map[string]idempotency.Definition, error) {
 	m := make(map[string]idempotency.Definition)
 	err := c.query(func(r *sql.Rows) error {
 		var d idempotency.Definition
-		err := r.Scan(&d.Job, &d.Schedule, &d.Hash, &d.Revision)
+		err := r.Scan(&d.Job, &d.Schedule, &d.Hash, &d.Revision, &d.Keyed)
 		m[d.Job] = d
 		return err
-	}, `SELECT job, schedule, hash, revision FROM belfry_definition WHERE session = ?`, c.by.id)
+	}, `SELECT job, schedule, hash, revision, keyed FROM belfry_definition WHERE session = ?`, c.by.id)
 	return m, err
 }
 
-// declare writes definitions that the session has no row of, in the order of their jobs. Of two sessions that see a
-// definition or a job first, one finds a duplicate, and tries again.
-func (c *call) declare(d []idempotency.Declaration) error {
+// addDefinitions writes definitions that the session has no row of, in the order of their jobs. Of two sessions that see
+// one first, one finds a duplicate, and tries again.
+func (c *call) addDefinitions(d []idempotency.Definition) error {
 	if len(d) == 0 {
 		return nil
 	}
-	var definitions, jobs, seen, entries rows
+	var definitions, jobs, seen rows
 	for _, x := range d {
-		definitions.add(c.by.id, x.Job, x.Schedule, x.Hash, x.Revision)
+		definitions.add(c.by.id, x.Job, x.Schedule, x.Hash, x.Revision, x.Keyed)
 		jobs.value(x.Job)
 	}
-	if _, err := c.insert(&definitions, `INSERT INTO belfry_definition (session, job, schedule, hash, revision)`, ``); err != nil {
+	if _, err := c.insert(&definitions, `INSERT INTO belfry_definition (session, job, schedule, hash, revision, keyed)`, ``); err != nil {
 		return err
 	}
-	old := make(map[[2]string]bool) // by job and hash; an entry has no hash
-	note := func(r *sql.Rows) error {
+	old := make(map[[2]string]bool) // by job and hash
+	err := c.queryRows(func(r *sql.Rows) error {
 		var job, hash string
 		err := r.Scan(&job, &hash)
 		old[[2]string{job, hash}] = true
 		return err
-	}
-	if err := c.queryRows(note, &jobs, `SELECT job, hash FROM belfry_seen WHERE space = ? AND job IN (?)`, c.by.space); err != nil {
-		return err
-	}
-	if err := c.queryRows(note, &jobs, `SELECT job, '' FROM belfry_entry WHERE space = ? AND run_key = '' AND job IN (?)`, c.by.space); err != nil {
-		return err
-	}
-	drawn, err := c.draw()
+	}, &jobs, `SELECT job, hash FROM belfry_seen WHERE space = ? AND job IN (?)`, c.by.space)
 	if err != nil {
 		return err
 	}
+	var drawn int64
 	for _, x := range d {
-		if !old[[2]string{x.Job, x.Hash}] {
-			seen.add(c.by.space, x.Job, x.Hash, drawn)
+		if old[[2]string{x.Job, x.Hash}] {
+			continue
 		}
-		if !old[[2]string{x.Job}] {
-			entries.add(c.by.space, x.Job, "", x.Schedule, x.Hash, x.Revision, c.openedUpTo(x.Opened).UnixMicro(), micro(x.Next))
+		if drawn == 0 {
+			if drawn, err = c.draw(); err != nil {
+				return err
+			}
 		}
+		seen.add(c.by.space, x.Job, x.Hash, drawn)
 	}
-	if _, err := c.insert(&seen, `INSERT INTO belfry_seen (space, job, hash, drawn)`, ``); err != nil {
-		return err
-	}
-	_, err = c.insert(&entries, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, opened, next)`, ``)
+	_, err = c.insert(&seen, `INSERT INTO belfry_seen (space, job, hash, drawn)`, ``)
 	return err
 }
 
-// openedUpTo is what a new entry counts as decided.
-func (c *call) openedUpTo(t time.Time) time.Time {
-	if t = rule.Instant(t); t.After(c.now.Add(c.by.tolerance)) {
-		return c.now
+// declare gives the declared jobs entries, unless it comes late, and returns them. They are locked, so that a decision is
+// either seen here or sees what is announced here.
+func (c *call) declare(d []idempotency.Declaration, late bool) ([]idempotency.Entry, error) {
+	jobs := make([]string, len(d))
+	for i, x := range d {
+		jobs[i] = x.Job
 	}
-	return t
+	all, err := c.entries(jobs, shared)
+	if err == nil && !late {
+		var changed bool
+		if changed, err = c.enter(d, all); changed && err == nil {
+			all, err = c.entries(jobs, shared)
+		}
+	}
+	entries := make([]idempotency.Entry, len(d))
+	for i, x := range d {
+		entries[i] = all[x.Job].Entry
+	}
+	return entries, err
+}
+
+// enter writes entries of jobs that have none, and changes those of jobs that come back, or that the store decides from
+// now on. Of two sessions that do either at once, one finds a duplicate or a deadlock, and tries again.
+func (c *call) enter(d []idempotency.Declaration, there map[string]entry) (changed bool, err error) {
+	var fresh rows
+	var missed []idempotency.Range
+	limit := c.now.Add(c.by.tolerance)
+	for _, x := range slices.SortedFunc(slices.Values(d), func(a, b idempotency.Declaration) int { return cmp.Compare(a.Job, b.Job) }) {
+		was, ok := there[x.Job]
+		if !ok {
+			fresh.add(c.by.space, x.Job, "", x.Schedule, x.Hash, x.Revision, x.Keyed, micro(rule.Opened(x, c.now, limit)), micro(x.Next))
+			continue
+		}
+		e, gap := rule.Redeclare(was.Entry, x, c.now, limit)
+		if e == was.Entry && was.absent == 0 {
+			continue
+		}
+		if gap != nil {
+			missed = append(missed, *gap)
+		}
+		changed = true
+		if _, err := c.exec(`UPDATE belfry_entry SET opened = ?, next = ?, absent = 0, retired = NULL WHERE space = ? AND run_key = '' AND job = ?`,
+			micro(e.Opened), micro(e.Next), c.by.space, x.Job); err != nil {
+			return false, err
+		}
+	}
+	if _, err := c.insert(&fresh, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, keyed, opened, next)`, ``); err != nil {
+		return false, err
+	}
+	return changed || len(fresh.ends) > 0, c.record(missed...)
+}
+
+// entry is an entry's row.
+type entry struct {
+	idempotency.Entry
+	absent time.Duration // for so long nobody has announced the job
 }
 
 // entries returns the jobs' entries as callers see them, by job.
-func (c *call) entries(jobs []string, lock string) (map[string]idempotency.Entry, error) {
-	m := make(map[string]idempotency.Entry)
+func (c *call) entries(jobs []string, lock string) (map[string]entry, error) {
+	m := make(map[string]entry)
 	names := list(jobs)
 	err := names.packets(c.packet, func(part sqlText) error {
-		return c.query(func(r *sql.Rows) error {
-			e, err := scanEntry(r)
+		return c.query(func(r *sql.Rows) (err error) {
+			var e entry
+			e.Entry, err = scanEntry(r, &e.absent)
 			m[e.Job] = e
 			return err
-		}, `SELECT `+entryColumns+` FROM belfry_entry e FORCE INDEX (PRIMARY) WHERE e.space = ? AND e.run_key = '' AND e.job IN (?)`+lock, c.by.space, part)
+		}, `SELECT `+entryColumns+`, e.absent FROM belfry_entry e FORCE INDEX (PRIMARY) WHERE e.space = ? AND e.run_key = '' AND e.job IN (?)`+lock, c.by.space, part)
 	})
 	if err != nil {
 		return nil, err
 	}
-	inForce, err := c.inForce(names)
+	inForce, err := c.inForce(c.by.space, names)
 	for job, e := range m {
 		e.InForce = inForce[job]
 		m[job] = e
@@ -180,7 +212,7 @@ func (c *call) entries(jobs []string, lock string) (map[string]idempotency.Entry
 }
 
 // inForce is computed anew each time, for the end of a lease changes it without a write. No names: of all jobs.
-func (c *call) inForce(names *rows) (map[string]string, error) {
+func (t *tx) inForce(space int64, names *rows) (map[string]string, error) {
 	m := make(map[string]string)
 	scan := func(r *sql.Rows) error {
 		var job, hash string
@@ -195,10 +227,10 @@ FROM belfry_session s STRAIGHT_JOIN belfry_lease l ON l.session = s.id STRAIGHT_
 WHERE s.space = ? AND s.marked IS NULL AND l.expires > ?`
 	const order = ` ORDER BY revision, drawn`
 	if names == nil {
-		return m, c.query(scan, announced+order, c.by.space, c.now.UnixMicro())
+		return m, t.query(scan, announced+order, space, t.now.UnixMicro())
 	}
-	err := names.packets(c.packet, func(part sqlText) error {
-		return c.query(scan, announced+` AND d.job IN (?)`+order, c.by.space, c.now.UnixMicro(), part)
+	err := names.packets(t.packet, func(part sqlText) error {
+		return t.query(scan, announced+` AND d.job IN (?)`+order, space, t.now.UnixMicro(), part)
 	})
 	return m, err
 }

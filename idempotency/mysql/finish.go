@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
 // errNotAll ends a transaction that could not finish all of its batch at once.
@@ -14,7 +15,7 @@ var errNotAll = errors.New("mysql: not all of the batch was running with its fen
 
 // Finish ends runs or lets them wait, by their fence; see idempotency.Runs.
 //
-// Nearly all batches are of runs that run with their fences, so it first asks the server to change exactly those, and
+// Nearly all batches are of runs that run with their fences and are not told to end, so it first asks the server to change exactly those, and
 // counts: a row whose state changed counts as changed whatever the client's flags. Where not all did it undoes that,
 // and looks at each row.
 func (s *Store) Finish(ctx context.Context, namespace string, f []idempotency.Finish) (answers []idempotency.FinishAnswer, err error) {
@@ -102,15 +103,16 @@ func (x *finishing) each() error {
 		state   idempotency.State
 		outcome idempotency.Outcome
 		fence   int64
+		cancel  mark
 	}
 	found := make(map[ref]*row)
 	err := x.queryRows(func(s *sql.Rows) error {
 		var k ref
 		r := &row{}
-		err := s.Scan(&k.due, &k.job, &k.key, &k.request, &r.state, &r.outcome, &r.fence)
+		err := s.Scan(&k.due, &k.job, &k.key, &k.request, &r.state, &r.outcome, &r.fence, &r.cancel)
 		found[k] = r
 		return err
-	}, runsAt(sorted(refs, compareRefs)), `SELECT due, job, run_key, request, state, outcome, fence
+	}, runsAt(sorted(refs, compareRefs)), `SELECT due, job, run_key, request, state, outcome, fence, cancel
 FROM belfry_run FORCE INDEX (PRIMARY) WHERE space = ? AND (?)`+alone, x.space)
 	if err != nil {
 		return err
@@ -123,6 +125,7 @@ FROM belfry_run FORCE INDEX (PRIMARY) WHERE space = ? AND (?)`+alone, x.space)
 			x.answers[i] = idempotency.Fenced
 		case r.state == idempotency.Running:
 			x.answers[i] = idempotency.Finished
+			f = rule.Heed(f, r.cancel.word())
 			r.state, r.outcome, _ = columns(f, x.now)
 			finished = append(finished, f)
 		case r.state == idempotency.Ended && r.outcome == idempotency.Done && f.Outcome != idempotency.Done:
@@ -147,7 +150,7 @@ type result struct {
 }
 
 // update changes the rows of those that are running with their fence, one statement for all that end alike, and
-// returns how many.
+// returns how many. What is told to end does not wait: of such runs it changes none.
 func (x *finishing) update(batch []idempotency.Finish) (changed int64, err error) {
 	groups := make(map[result][]idempotency.Finish)
 	var order []result
@@ -160,8 +163,12 @@ func (x *finishing) update(batch []idempotency.Finish) (changed int64, err error
 		groups[k] = append(groups[k], f)
 	}
 	for _, k := range order {
+		which := `state = 2`
+		if k.state == idempotency.Waiting {
+			which = `state = 2 AND cancel = 0`
+		}
 		n, err := x.execRows(runningWith(groups[k]), `UPDATE belfry_run FORCE INDEX (PRIMARY)
-SET state = ?, outcome = ?, at = ?, attempt = ?, reason = ?, text = ? WHERE space = ? AND state = 2 AND (?)`,
+SET state = ?, outcome = ?, at = ?, attempt = ?, reason = ?, text = ? WHERE space = ? AND `+which+` AND (?)`,
 			int(k.state), int(k.outcome), k.at, k.attempt, blob(k.reason), blob(k.text), x.space)
 		if err != nil {
 			return 0, err

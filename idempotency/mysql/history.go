@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"iter"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -12,17 +13,15 @@ import (
 )
 
 // List yields runs; see idempotency.History. It reads page by page, each as it stands at that instant; between pages it
-// holds neither a connection nor a snapshot. A key without bounds on the due reads all runs of the namespace.
+// holds neither a connection nor a snapshot. A key without bounds on the due reads all runs of the namespace; what waits
+// or runs is found without reading those that have ended.
 func (s *Store) List(ctx context.Context, f idempotency.Filter) iter.Seq2[idempotency.Run, error] {
 	return rule.Pages(f.Namespace, func() func() ([]idempotency.Run, bool, error) {
 		left := f.Limit
 		if left <= 0 {
 			left = math.MaxInt
 		}
-		last := first
-		if !f.From.IsZero() {
-			last.due = rule.Ceil(f.From).Unix() // less than any of that due: no job has an empty name
-		}
+		last := begin(f)
 		return func() (list []idempotency.Run, more bool, err error) {
 			n := min(left, rule.Page)
 			err = s.read(ctx, func(t *tx) error {
@@ -41,33 +40,74 @@ func (s *Store) List(ctx context.Context, f idempotency.Filter) iter.Seq2[idempo
 	})
 }
 
+// begin is what a listing begins beyond: less, or with Newest more, than any of the first due that it may have, for no
+// job has an empty name.
+func begin(f idempotency.Filter) ref {
+	switch {
+	case f.Newest && f.To.IsZero():
+		return final
+	case f.Newest:
+		return ref{due: rule.Ceil(f.To).Unix()}
+	case f.From.IsZero():
+		return first
+	}
+	return ref{due: rule.Ceil(f.From).Unix()}
+}
+
 // spaceOf is the namespace's id, 0 where there is none.
 func (t *tx) spaceOf(namespace string) (id int64, err error) {
 	_, err = t.get([]any{&id}, `SELECT id FROM belfry_space WHERE name = ?`, namespace)
 	return id, err
 }
 
-// list returns up to n runs behind the last one.
+// Where runs are found by their state, and the name of the table that leads there.
+const (
+	allRuns     = `belfry_run r FORCE INDEX (PRIMARY) WHERE r.space = ?`
+	waitingRuns = `belfry_waiting w FORCE INDEX (PRIMARY)` + itsRun
+	runningRuns = `belfry_running w FORCE INDEX (PRIMARY)` + itsRun
+	itsRun      = ` STRAIGHT_JOIN belfry_run r FORCE INDEX (PRIMARY)
+  ON r.space = w.space AND r.due = w.due AND r.job = w.job AND r.run_key = w.run_key AND r.request = w.request WHERE w.space = ?`
+)
+
+// list returns up to n runs behind the last one, or before it where the newest come first.
 func (t *tx) list(space int64, f idempotency.Filter, last ref, n int) ([]idempotency.Run, error) {
-	where := `belfry_run r FORCE INDEX (PRIMARY) WHERE r.space = ? AND (?)`
-	args := []any{space, last.behind("r.")}
+	where, args := allRuns, []any{space}
+	table, order := "r.", byDue
+	switch f.State {
+	case idempotency.Waiting:
+		where, table = waitingRuns, "w."
+	case idempotency.Running:
+		where, table = runningRuns, "w."
+	}
 	add := func(condition string, arg any) {
 		where += " AND " + condition
 		args = append(args, arg)
 	}
+	if f.Newest {
+		order = newestFirst
+		add(`(?)`, last.before(table))
+	} else {
+		add(`(?)`, last.behind(table))
+	}
+	if !f.From.IsZero() {
+		add(table+`due >= ?`, rule.Ceil(f.From).Unix())
+	}
 	if !f.To.IsZero() {
-		add(`r.due < ?`, rule.Ceil(f.To).Unix())
+		add(table+`due < ?`, rule.Ceil(f.To).Unix())
 	}
 	if f.Job != "" {
-		add(`r.job = ?`, f.Job)
+		add(table+`job = ?`, f.Job)
 	}
 	if f.Key != "" {
-		add(`r.run_key = ?`, f.Key)
+		add(table+`run_key = ?`, f.Key)
+	}
+	if f.State != 0 {
+		add(`r.state = ?`, int(f.State))
 	}
 	if f.Outcome != 0 {
 		add(`r.outcome = ?`, int(f.Outcome))
 	}
-	return t.runs(where+byDue+` LIMIT ?`, append(args, n)...)
+	return t.runs(where+strings.ReplaceAll(order, "r.", table)+` LIMIT ?`, append(args, n)...)
 }
 
 // Ranges yields ranges; see idempotency.History. It reads as List does.

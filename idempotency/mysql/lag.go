@@ -19,8 +19,8 @@ func (s *Store) Lagging(ctx context.Context, ses idempotency.Session, q idempote
 		if err := l.lateEntries(); err != nil {
 			return err
 		}
-		lag = idempotency.Lag{Now: c.now, Entries: l.Entries()}
-		if lag.Open, err = l.open(); err != nil {
+		lag = idempotency.Lag{Now: c.now, Entries: l.Entries(), Controls: c.by.controls}
+		if lag.Open, err = l.listOpen(openQuery{c.by.space, c.by.partitions, l.Known, true}); err != nil {
 			return err
 		}
 		if q.Limit == 0 {
@@ -45,7 +45,7 @@ type lagging struct {
 }
 
 func (l *lagging) lateEntries() error {
-	inForce, err := l.inForce(nil)
+	inForce, err := l.inForce(l.by.space, nil)
 	if err != nil {
 		return err
 	}
@@ -57,46 +57,6 @@ func (l *lagging) lateEntries() error {
 		return err
 	}, `SELECT `+entryColumns+`, d.hash FROM belfry_definition d STRAIGHT_JOIN belfry_entry e ON e.space = ? AND e.job = d.job AND e.run_key = ''
 WHERE d.session = ?`, l.by.space, l.by.id)
-}
-
-// open are the open dues with their passes.
-func (l *lagging) open() (list []idempotency.OpenDue, err error) {
-	at := make(map[dueOf]int)
-	err = l.query(func(r *sql.Rows) error {
-		var x idempotency.OpenDue
-		var due, opened int64
-		if err := r.Scan(&due, &x.Job, &opened, &x.CatchUp); err != nil || !l.Known(x.Job) {
-			return err
-		}
-		x.Due, x.Opened, x.Finished = time.Unix(due, 0).UTC(), time.UnixMicro(opened).UTC(), rule.Bitmap(l.by.partitions)
-		at[dueOf{due, x.Job}] = len(list)
-		list = append(list, x)
-		return nil
-	}, `SELECT due, job, opened, catch_up FROM belfry_due FORCE INDEX (closed) WHERE space = ? AND closed = 0 ORDER BY due, job`, l.by.space)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	err = l.query(func(r *sql.Rows) error {
-		var p idempotency.Pass
-		var due, moved int64
-		var live bool
-		if err := r.Scan(&due, &p.Job, &p.Session, &p.Mine, &p.Finished, &p.Keys, &moved, &live); err != nil {
-			return err
-		}
-		i, ok := at[dueOf{due, p.Job}]
-		if !ok {
-			return nil
-		}
-		p.Due, p.MovedAt = list[i].Due, time.UnixMicro(moved).UTC()
-		rule.Or(list[i].Finished, p.Finished)
-		if live {
-			list[i].Passes = append(list[i].Passes, p)
-		}
-		return nil
-	}, `SELECT p.due, p.job, p.session, p.mine, p.finished, p.settled, p.moved, coalesce(s.marked IS NULL AND l.expires > ?, 0)
-FROM belfry_pass p LEFT JOIN belfry_session s ON s.id = p.session LEFT JOIN belfry_lease l ON l.session = p.session
-WHERE p.space = ? ORDER BY p.due, p.job, p.session`, l.now.UnixMicro(), l.by.space)
-	return list, err
 }
 
 // waitingRuns reads the waiting runs in order, page by page, until there are enough.
@@ -119,14 +79,22 @@ func (l *lagging) waitingRuns() ([]idempotency.Run, error) {
 FROM belfry_waiting w FORCE INDEX (PRIMARY) STRAIGHT_JOIN belfry_run r FORCE INDEX (PRIMARY)
     ON r.space = w.space AND r.due = w.due AND r.job = w.job AND r.run_key = w.run_key AND r.request = w.request
   LEFT JOIN belfry_running h ON h.space = w.space AND h.job = w.job AND h.run_key = w.run_key AND h.slot = ''
-WHERE w.space = ? AND w.wake <= ? AND (?) AND h.space IS NULL ORDER BY w.due, w.job, w.run_key, w.request LIMIT ?`,
-			l.by.space, l.now.UnixMicro(), last.behind("w."), rule.Page)
+WHERE w.space = ? AND w.wake <= ?? AND (?) AND h.space IS NULL ORDER BY w.due, w.job, w.run_key, w.request LIMIT ?`,
+			l.by.space, l.now.UnixMicro(), l.asked("w."), last.behind("w."), rule.Page)
 		if err != nil {
 			return nil, err
 		}
 		more = n == rule.Page && !enough
 	}
 	return l.whole(runs.List)
+}
+
+// asked is the condition for runs of jobs that are asked for.
+func (l *lagging) asked(table string) sqlText {
+	if len(l.Query.Full) == 0 {
+		return ""
+	}
+	return sqlText(" AND "+table+"job NOT IN (") + list(l.Query.Full).whole() + ")"
 }
 
 // orphanedRuns reads the running runs of sessions that are not live: what lies in the index between those that are.
@@ -157,7 +125,7 @@ func (l *lagging) orphanedRuns() ([]idempotency.Run, error) {
 	}, `SELECT r.due, r.job, r.run_key, r.request, r.crashes, least(l.expires, coalesce(l.marked, l.expires))
 FROM belfry_running h FORCE INDEX (session) STRAIGHT_JOIN belfry_lease l ON l.session = h.session STRAIGHT_JOIN belfry_run r FORCE INDEX (PRIMARY)
   ON r.space = h.space AND r.due = h.due AND r.job = h.job AND r.run_key = h.run_key AND r.request = h.request
-WHERE h.space = ? AND h.session NOT IN (?)`+byDue, l.by.space, list(live).whole())
+WHERE h.space = ? AND h.session NOT IN (?)?`+byDue, l.by.space, list(live).whole(), l.asked("h."))
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,7 @@ type Store struct {
 var (
 	_ idempotency.Store   = (*Store)(nil)
 	_ idempotency.History = (*Store)(nil)
+	_ idempotency.Control = (*Store)(nil)
 )
 
 var prefixes = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,30}$`)

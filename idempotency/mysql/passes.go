@@ -148,11 +148,14 @@ func (s *Store) CloseDue(ctx context.Context, ses idempotency.Session, job strin
 	return closed && err == nil, err
 }
 
+// closeDue closes an open due and keeps how many keys its passes had.
 func (c *call) closeDue(d dueOf) error {
-	if _, err := c.exec(`DELETE FROM belfry_pass WHERE space = ? AND due = ? AND job = ?`, c.by.space, d.due, d.job); err != nil {
+	_, err := c.exec(`UPDATE belfry_due SET closed = ?, settled = (SELECT coalesce(sum(p.settled), 0) FROM belfry_pass p WHERE p.space = ? AND p.due = ? AND p.job = ?)
+WHERE space = ? AND due = ? AND job = ?`, c.now.UnixMicro(), c.by.space, d.due, d.job, c.by.space, d.due, d.job)
+	if err != nil {
 		return err
 	}
-	_, err := c.exec(`UPDATE belfry_due SET closed = ? WHERE space = ? AND due = ? AND job = ?`, c.now.UnixMicro(), c.by.space, d.due, d.job)
+	_, err = c.exec(`DELETE FROM belfry_pass WHERE space = ? AND due = ? AND job = ?`, c.by.space, d.due, d.job)
 	return err
 }
 

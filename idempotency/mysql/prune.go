@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 	"time"
 
@@ -29,7 +30,10 @@ var kinds = []struct {
 	{(*call).oldDues, `DELETE x FROM belfry_due x FORCE INDEX (PRIMARY) WHERE x.space = ? AND (x.due, x.job) IN (?)`},
 	{(*call).oldRuns, `DELETE x FROM belfry_run x FORCE INDEX (PRIMARY) WHERE x.space = ? AND (x.due, x.job, x.run_key, x.request) IN (?)`},
 	{(*call).oldRanges, `DELETE x FROM belfry_range x FORCE INDEX (PRIMARY) WHERE x.space = ? AND (x.low, x.high, x.job, x.id) IN (?)`},
+	{(*call).oldCommands, `DELETE x FROM belfry_command x FORCE INDEX (PRIMARY) WHERE x.space = ? AND x.name IN (?)`},
 }
+
+const ofCommands = 3 // among kinds
 
 // Prune removes what is older than the session's retention; see idempotency.Runs.
 func (s *Store) Prune(ctx context.Context, ses idempotency.Session, limit int) (n int, err error) {
@@ -69,7 +73,26 @@ func (c *call) prune(limit int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return len(all) + sessions, c.pruneSequence()
+	if err := c.pruneSequence(); err != nil {
+		return 0, err
+	}
+	return len(all) + sessions, c.notePruned(all)
+}
+
+// notePruned notes up to where there may be dues of which no record is left. It comes after their rows were locked, as a
+// backfill looks at them.
+func (c *call) notePruned(all []stale) error {
+	last := int64(math.MinInt64)
+	for _, x := range all {
+		if x.kind != ofCommands {
+			last = max(last, x.at)
+		}
+	}
+	if last == math.MinInt64 {
+		return nil
+	}
+	_, err := c.exec(`UPDATE belfry_control SET pruned = ? WHERE space = ? AND (pruned IS NULL OR pruned < ?)`, last, c.by.space, last)
+	return err
 }
 
 // belowOpen holds where nothing of the job is open at the due or before.
@@ -117,6 +140,17 @@ func (c *call) oldRanges(limit int) ([]stale, error) {
 	}, `SELECT x.low, x.high, x.job, x.id FROM belfry_range x FORCE INDEX (PRIMARY)
 WHERE x.space = ? AND x.low < ? AND x.high < ?`+belowOpen+`o.due * 1000000 <= x.high) ORDER BY x.high, x.low, x.job, x.id LIMIT ?`+alone,
 		c.by.space, c.keep().UnixMicro(), c.keep().UnixMicro(), limit)
+}
+
+func (c *call) oldCommands(limit int) ([]stale, error) {
+	return c.oldRows(ofCommands, func(r *sql.Rows) (int64, []any, error) {
+		var made int64
+		var name string
+		err := r.Scan(&made, &name)
+		return made, []any{name}, err
+	}, `SELECT x.at, x.name FROM belfry_command x FORCE INDEX (at)
+WHERE x.space = ? AND x.at < ?`+belowOpen+`o.due * 1000000 <= x.at) ORDER BY x.at, x.drawn LIMIT ?`+alone,
+		c.by.space, c.keep().UnixMicro(), limit)
 }
 
 // pruneSessions removes sessions that are long dead and under which nothing runs, with their definitions and decisions.

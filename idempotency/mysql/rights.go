@@ -15,6 +15,8 @@ var rights = map[string]string{
 	"belfry_store":      "SELECT",
 	"belfry_sequence":   "SELECT, INSERT, DELETE",
 	"belfry_space":      "SELECT, INSERT, UPDATE",
+	"belfry_control":    "SELECT, INSERT, UPDATE",
+	"belfry_command":    "SELECT, INSERT, DELETE",
 	"belfry_session":    "SELECT, INSERT, UPDATE, DELETE",
 	"belfry_lease":      "SELECT, INSERT, UPDATE, DELETE",
 	"belfry_definition": "SELECT, INSERT, UPDATE, DELETE",

@@ -44,20 +44,30 @@ func (r ref) id() idempotency.ID {
 	return idempotency.ID{Job: r.job, Key: r.key, Request: r.request, Due: time.Unix(r.due, 0).UTC()}
 }
 
-// first is before all refs.
-var first = ref{due: math.MinInt64 + 1}
+// first is before all refs, and final behind them.
+var (
+	first = ref{due: math.MinInt64 + 1}
+	final = ref{due: math.MaxInt64}
+)
 
 // behind is the condition for what comes behind r in a table whose primary key is a space and a ref, in words of which
 // planners make ranges of that key: of a comparison of rows they make none.
-func (r ref) behind(table string) sqlText {
-	return sqlText(render(defaultPrefix, strings.ReplaceAll(`T.due > ? OR T.due = ? AND T.job > ? OR T.due = ? AND T.job = ? AND T.run_key > ?
-  OR T.due = ? AND T.job = ? AND T.run_key = ? AND T.request > ?`, "T.", table), []any{
+func (r ref) behind(table string) sqlText { return r.beyond(table, ">") }
+
+// before is behind in the reverse order.
+func (r ref) before(table string) sqlText { return r.beyond(table, "<") }
+
+func (r ref) beyond(table, than string) sqlText {
+	return sqlText(render(defaultPrefix, strings.NewReplacer("T.", table, ">", than).Replace(`T.due > ? OR T.due = ? AND T.job > ? OR T.due = ? AND T.job = ? AND T.run_key > ?
+  OR T.due = ? AND T.job = ? AND T.run_key = ? AND T.request > ?`), []any{
 		r.due, r.due, r.job, r.due, r.job, r.key, r.due, r.job, r.key, r.request,
 	}))
 }
 
 // jobKey is what runs exclude each other by.
 type jobKey struct{ job, key string }
+
+func (r ref) jobKey() jobKey { return jobKey{r.job, r.key} }
 
 // slotOf is where a running run stands among those of its key: all exclusive ones in one place.
 func slotOf(r ref, exclusive bool) string {
@@ -67,7 +77,7 @@ func slotOf(r ref, exclusive bool) string {
 	return string(binary.BigEndian.AppendUint64(nil, uint64(r.due))) + r.request
 }
 
-func (r ref) place(exclusive bool) place { return place{jobKey{r.job, r.key}, slotOf(r, exclusive)} }
+func (r ref) place(exclusive bool) place { return place{r.jobKey(), slotOf(r, exclusive)} }
 
 func (r ref) point() point {
 	return point{rest: render(defaultPrefix, `due = ? AND job = ? AND request = ?`, []any{r.due, r.job, r.request}), key: r.key}
@@ -97,21 +107,36 @@ func runningAt(places []place) *rows {
 }
 
 const runColumns = `r.job, r.run_key, r.request, r.due, r.state, r.outcome, r.reason, r.text, r.payload, r.fence,
-r.attempt, r.crashes, r.session, r.replica, r.started, r.at`
+r.attempt, r.crashes, r.cancel, r.session, r.replica, r.started, r.at`
 
-const byDue = ` ORDER BY r.due, r.job, r.run_key, r.request`
+// mark is how Run.Cancel is kept: 0 is none. In a row that is not running it means nothing.
+type mark int
+
+var marks = []string{"", idempotency.Canceled, idempotency.Overtaken}
+
+func (m mark) word() string { return marks[m] }
+
+func markOf(cancel string) mark { return mark(slices.Index(marks, cancel)) }
+
+const (
+	byDue       = ` ORDER BY r.due, r.job, r.run_key, r.request`
+	newestFirst = ` ORDER BY r.due DESC, r.job DESC, r.run_key DESC, r.request DESC`
+)
 
 // scanRun reads runColumns, and more behind them.
 func scanRun(r *sql.Rows, more ...any) (x idempotency.Run, err error) {
 	var reason, text []byte
 	var due, started, at int64
+	var cancel mark
 	err = r.Scan(append([]any{&x.ID.Job, &x.ID.Key, &x.ID.Request, &due, &x.State, &x.Outcome, &reason, &text, &x.Payload, &x.Fence,
-		&x.Attempt, &x.Crashes, &x.Session, &x.Replica, &started, &at}, more...)...)
+		&x.Attempt, &x.Crashes, &cancel, &x.Session, &x.Replica, &started, &at}, more...)...)
 	x.ID.Due = time.Unix(due, 0).UTC()
 	x.Reason, x.Text = string(reason), string(text)
 	switch x.State {
 	case idempotency.Waiting:
 		x.Wake = time.UnixMicro(at).UTC()
+	case idempotency.Running:
+		x.Cancel = cancel.word()
 	case idempotency.Ended:
 		x.Finished = time.UnixMicro(at).UTC()
 	}

@@ -17,7 +17,7 @@ func (s *Store) Claim(ctx context.Context, ses idempotency.Session, nonce int64,
 		return nil, err
 	}
 	err = s.with(ctx, ses, shared, func(c *call) error {
-		x := claiming{changes: changes{call: c, nonce: nonce}, batch: batch}
+		x := claiming{changes: c.changes(nonce), batch: batch}
 		if err := x.hold(); err != nil {
 			return err
 		}

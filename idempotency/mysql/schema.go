@@ -30,6 +30,34 @@ var schema = []string{
   UNIQUE KEY name (name)
 )` + engine,
 
+	// What changes of a namespace as a whole: a row beside the space's, so that whoever only looks the space up waits for
+	// nobody. controls counts what people asked for and runs that were told to end; counted is when jobs without a replica
+	// were last counted; pruned is the highest instant of all that retention has removed.
+	`CREATE TABLE belfry_control (
+  space BIGINT NOT NULL PRIMARY KEY,
+  controls BIGINT NOT NULL DEFAULT 0,
+  counted BIGINT,
+  pruned BIGINT
+)` + engine,
+
+	// What people asked for. drawn tells what came after what at one instant; due is NULL where the command names none.
+	`CREATE TABLE belfry_command (
+  space BIGINT NOT NULL,
+  name VARBINARY(64) NOT NULL,
+  drawn BIGINT NOT NULL,
+  at BIGINT NOT NULL,
+  kind TINYINT NOT NULL,
+  job VARBINARY(64) NOT NULL,
+  run_key VARBINARY(255) NOT NULL,
+  due BIGINT,
+  request VARBINARY(255) NOT NULL,
+  actor VARBINARY(255) NOT NULL,
+  reason MEDIUMBLOB NOT NULL,
+  changed INT NOT NULL,
+  PRIMARY KEY (space, name),
+  KEY at (space, at, drawn)
+)` + engine,
+
 	// What claims lock, shared, for as long as they last.
 	`CREATE TABLE belfry_session (
   id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -59,6 +87,7 @@ var schema = []string{
   schedule MEDIUMBLOB NOT NULL,
   hash VARBINARY(255) NOT NULL,
   revision BIGINT NOT NULL,
+  keyed TINYINT NOT NULL,
   PRIMARY KEY (session, job)
 )` + engine,
 
@@ -71,6 +100,7 @@ var schema = []string{
   PRIMARY KEY (space, job, hash)
 )` + engine,
 
+	// opened is NULL where the store decides no dues. absent is for how long nobody has announced the job.
 	`CREATE TABLE belfry_entry (
   space BIGINT NOT NULL,
   job VARBINARY(64) NOT NULL,
@@ -78,10 +108,13 @@ var schema = []string{
   schedule MEDIUMBLOB NOT NULL,
   hash VARBINARY(255) NOT NULL,
   revision BIGINT NOT NULL,
-  opened BIGINT NOT NULL,
+  keyed TINYINT NOT NULL,
+  opened BIGINT,
   next BIGINT,
   paused_from BIGINT,
   paused_until BIGINT,
+  absent BIGINT NOT NULL DEFAULT 0,
+  retired BIGINT,
   PRIMARY KEY (space, job, run_key)
 )` + engine,
 
@@ -96,7 +129,8 @@ var schema = []string{
 
 	// state: 1 waiting, 2 running, 3 ended; at is when it is to wake, 0, or when it ended. session, replica and nonce are
 	// of the last claim, or of who wrote a run that nobody claimed yet: then fence and started are 0. The replica's name
-	// stands here, so that a run outlives the session's row. A plain finish changes no column's length: a row that grows
+	// stands here, so that a run outlives the session's row. cancel, where running, is why the run is told to end (see
+	// cancels): it stands here and not in belfry_running, so that a finish sees it where it looks anyway. A plain finish changes no column's length: a row that grows
 	// in a full page costs three times as much.
 	`CREATE TABLE belfry_run (
   space BIGINT NOT NULL,
@@ -109,6 +143,7 @@ var schema = []string{
   fence BIGINT NOT NULL DEFAULT 0,
   attempt INT NOT NULL DEFAULT 0,
   crashes INT NOT NULL DEFAULT 0,
+  cancel TINYINT NOT NULL DEFAULT 0,
   session BIGINT NOT NULL DEFAULT 0,
   nonce BIGINT NOT NULL DEFAULT 0,
   started BIGINT NOT NULL DEFAULT 0,
@@ -134,7 +169,7 @@ var schema = []string{
   KEY session (space, session)
 )` + engine,
 
-	// A row for each run that is waiting.
+	// A row for each run that is waiting. By its key one asks whether another run of it waits.
 	`CREATE TABLE belfry_waiting (
   space BIGINT NOT NULL,
   due BIGINT NOT NULL,
@@ -142,10 +177,13 @@ var schema = []string{
   run_key VARBINARY(255) NOT NULL,
   request VARBINARY(255) NOT NULL,
   wake BIGINT NOT NULL,
-  PRIMARY KEY (space, due, job, run_key, request)
+  PRIMARY KEY (space, due, job, run_key, request),
+  KEY run_key (space, job, run_key, due)
 )` + engine,
 
-	// A due of a job with keys; catch_up: as its decision said; closed is when it was, 0 while it is open.
+	// A due of a job with keys; catch_up: as its decision said; opened is 0 where a person skipped it before; closed is when it
+	// was, 0 while it is open; settled is how many keys
+	// its passes then had.
 	`CREATE TABLE belfry_due (
   space BIGINT NOT NULL,
   due BIGINT NOT NULL,
@@ -153,6 +191,7 @@ var schema = []string{
   opened BIGINT NOT NULL,
   catch_up TINYINT NOT NULL,
   closed BIGINT NOT NULL DEFAULT 0,
+  settled BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (space, due, job),
   KEY closed (space, closed, job, due)
 )` + engine,

@@ -19,6 +19,7 @@ type session struct {
 	expires                              time.Time
 	marked                               time.Time // zero: not marked dead
 	declared                             int64     // nonce of the Declare that its definitions are of
+	controls                             int64     // the namespace's count, read without a lock
 }
 
 func (x *session) live(now time.Time) bool {
@@ -31,8 +32,8 @@ type call struct {
 	by session
 }
 
-// Locks are taken in this order: the session, entries, dues, runs, and what running and waiting runs have beside
-// them; of several rows of a table the lower key first. A call that changes what it is about for others, such as a
+// Locks are taken in this order: the session, entries, dues, runs, what running and waiting runs have beside
+// them, and last what changes of the namespace as a whole; of several rows of a table the lower key first. A call that changes what it is about for others, such as a
 // mark, a decision or the closing of a due, locks that row for itself; all others share it. So calls that go together
 // never wait for each other, and those that do not are one before the other.
 const (
@@ -68,9 +69,9 @@ func (t *tx) session(ses idempotency.Session, lock string) (*session, error) {
 	x := session{id: ses.ID}
 	var now int64
 	var expires, marked, partitions sql.NullInt64
-	found, err := t.get([]any{&now, &x.space, &partitions, &x.replica, &x.boot, &x.lease, &x.horizon, &x.retention, &x.tolerance, &marked, &x.declared, &expires},
+	found, err := t.get([]any{&now, &x.space, &partitions, &x.replica, &x.boot, &x.lease, &x.horizon, &x.retention, &x.tolerance, &marked, &x.declared, &expires, &x.controls},
 		`SELECT ?, s.space, (SELECT n.partitions FROM belfry_space n WHERE n.id = s.space AND n.name = ?), s.replica, s.boot, s.lease, s.horizon, s.retention, s.tolerance, s.marked, s.declared,
-  (SELECT l.expires FROM belfry_lease l WHERE l.session = s.id)
+  (SELECT l.expires FROM belfry_lease l WHERE l.session = s.id), coalesce((SELECT k.controls FROM belfry_control k WHERE k.space = s.space), 0)
 FROM belfry_session s WHERE s.id = ?`+lock, t.clock, ses.Namespace, ses.ID)
 	if err != nil || !found || !partitions.Valid {
 		return nil, err
@@ -124,6 +125,9 @@ func (t *tx) space(o idempotency.Opening) (id int64, err error) {
 	if err == nil && !found {
 		if _, err = t.exec(`INSERT INTO belfry_space (name, partitions) VALUES (?, ?)`, o.Namespace, o.Partitions); err == nil {
 			_, err = find()
+		}
+		if err == nil {
+			_, err = t.exec(`INSERT INTO belfry_control (space) VALUES (?)`, id)
 		}
 	}
 	if err != nil {
@@ -200,21 +204,24 @@ func (s *Store) MarkDead(ctx context.Context, ses idempotency.Session, dead []in
 		return err
 	}
 	dead = slices.Compact(slices.Sorted(slices.Values(dead)))
-	return s.with(ctx, ses, shared, func(c *call) error {
-		for _, id := range dead {
-			lapsed, err := c.lapsed(id, noLock)
-			if err == nil && lapsed {
-				lapsed, err = c.lapsed(id, alone)
-			}
-			if err == nil && lapsed {
-				err = c.mark(id)
-			}
-			if err != nil {
-				return err
-			}
+	return s.with(ctx, ses, shared, func(c *call) error { return c.markLapsed(dead) })
+}
+
+// markLapsed marks those of the sessions dead, which are in order, that are and are not marked so.
+func (c *call) markLapsed(ids []int64) error {
+	for _, id := range ids {
+		lapsed, err := c.lapsed(id, noLock)
+		if err == nil && lapsed {
+			lapsed, err = c.lapsed(id, alone)
 		}
-		return nil
-	})
+		if err == nil && lapsed {
+			err = c.mark(id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lapsed reports whether a session of the namespace is dead and not marked so. Its lease is locked after it.

@@ -22,6 +22,11 @@ func appendValue(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
 		return append(b, "NULL"...)
+	case bool:
+		if v {
+			return append(b, '1')
+		}
+		return append(b, '0')
 	case int:
 		return strconv.AppendInt(b, int64(v), 10)
 	case int64:

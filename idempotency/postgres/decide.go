@@ -46,7 +46,7 @@ func (x *deciding) decide() ([]idempotency.Decided, error) {
 	slices.Sort(x.jobs)
 	x.jobs = slices.Compact(x.jobs)
 	if x.begin == beginWrite {
-		if err := x.lockEntries(); err != nil {
+		if err := x.lockEntries(x.jobs); err != nil {
 			return nil, err
 		}
 	}
@@ -79,10 +79,10 @@ func (x *deciding) decide() ([]idempotency.Decided, error) {
 	return decided, x.answer(decided, found)
 }
 
-// lockEntries keeps others from deciding, and waits for the claims that rely on the entries.
-func (x *deciding) lockEntries() error {
-	_, err := x.exec(`SELECT e.opened FROM unnest($2::text[]) u(job)
-CROSS JOIN LATERAL (SELECT e.opened FROM belfry_entry e WHERE e.space = $1 AND e.job = u.job AND e.key = '' FOR UPDATE) e`, x.space, x.jobs)
+// lockEntries keeps others from deciding, declaring anew and retiring, and waits for the claims that rely on the entries.
+func (c *call) lockEntries(jobs []string) error {
+	_, err := c.exec(`SELECT e.opened FROM unnest($2::text[]) u(job)
+CROSS JOIN LATERAL (SELECT e.opened FROM belfry_entry e WHERE e.space = $1 AND e.job = u.job AND e.key = '' FOR UPDATE) e`, c.space, jobs)
 	return err
 }
 
@@ -121,28 +121,30 @@ SELECT $1, $2, u.* FROM unnest($3::text[], $4::timestamptz[], $5::boolean[]) u O
 }
 
 func (x *deciding) moveEntries() error {
-	n := len(x.won)
-	job, schedule, hash, revision := make([]string, n), make([][]byte, n), make([][]byte, n), make([]int64, n)
-	opened, next := make([]time.Time, n), make([]*time.Time, n)
-	for i, d := range x.won {
-		job[i], schedule[i], hash[i], revision[i] = d.Job, []byte(d.Schedule), []byte(d.Hash), d.Revision
-		opened[i], next[i] = d.Opened, instant(d.Next)
+	u := columnsOf(x.won, func(d idempotency.Decision) idempotency.Definition { return d.Definition })
+	var opened, next []*time.Time
+	for _, d := range x.won {
+		opened, next = append(opened, instant(d.Opened)), append(next, instant(d.Next))
 	}
 	if _, err := x.exec(`INSERT INTO belfry_decision (session, job, key, nonce) SELECT $1, u.job, '', $2 FROM unnest($3::text[]) u(job)
-ON CONFLICT (session, job, key) DO UPDATE SET nonce = excluded.nonce`, x.id, x.nonce, job); err != nil {
+ON CONFLICT (session, job, key) DO UPDATE SET nonce = excluded.nonce`, x.id, x.nonce, u.job); err != nil {
 		return err
 	}
-	_, err := x.exec(`UPDATE belfry_entry e SET schedule = u.schedule, hash = u.hash, revision = u.revision, opened = u.opened, next = u.next
-FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::timestamptz[], $7::timestamptz[]) u(job, schedule, hash, revision, opened, next)
-WHERE e.space = $1 AND e.job = u.job AND e.key = ''`, x.space, job, schedule, hash, revision, opened, next)
+	_, err := x.exec(`UPDATE belfry_entry e SET schedule = u.schedule, hash = u.hash, revision = u.revision, keyed = u.keyed, opened = u.opened, next = u.next
+FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::boolean[], $7::timestamptz[], $8::timestamptz[]) u(job, schedule, hash, revision, keyed, opened, next)
+WHERE e.space = $1 AND e.job = u.job AND e.key = ''`, x.space, u.job, u.schedule, u.hash, u.revision, u.keyed, opened, next)
 	return err
 }
 
-// decideRuns writes the runs of jobs without keys. Those of one decision never skip each other, but all are skipped where a
-// run of an older decision holds the key, unless they catch up.
+// decideRuns writes the runs of jobs without keys. Those of one decision never skip or overtake each other; what a run of an
+// older decision that holds the key makes of them, rule.Overlapping says.
 func (x *deciding) decideRuns(decisions []idempotency.Decision) error {
 	if len(decisions) == 0 {
 		return nil
+	}
+	rivals, err := x.rivals(decisions)
+	if err != nil {
+		return err
 	}
 	overlaps, err := x.overlaps(decisions)
 	if err != nil {
@@ -153,24 +155,34 @@ func (x *deciding) decideRuns(decisions []idempotency.Decision) error {
 		return err
 	}
 	var held, rows []newRun
+	var over overtaking
 	for _, d := range decisions {
-		idle := &idempotency.Finish{Outcome: idempotency.Wait, Wake: x.now}
-		if overlaps[d.Job] && !d.CatchUp {
-			idle = &idempotency.Finish{Outcome: idempotency.Skipped, Reason: "overlap"}
+		id := idempotency.ID{Job: d.Job, Key: x.keys[d.Job]}
+		beside := rivals[keyOf(id)]
+		if looks(d) && overlaps[d.Job] && beside.holder == nil {
+			return errAgain // it began between the two looks
 		}
-		claims := min(d.Claim, 1) // the first one that is claimed holds the key
-		for _, due := range d.Run {
-			run := newRun{id: idempotency.ID{Job: d.Job, Key: x.keys[d.Job], Due: due}, exclusive: true, finish: idle}
-			if _, ok := old[identityOf(run.id)]; ok {
+		plan := rule.Overlapping(d, overlaps[d.Job], len(beside.waiting) > 0, x.now)
+		claims, waits := plan.Claim, false
+		for _, id.Due = range d.Run {
+			if _, ok := old[identityOf(id)]; ok {
 				continue
 			}
-			if !overlaps[d.Job] && claims > 0 {
+			run := newRun{id: id, exclusive: plan.Exclusive}
+			if claims > 0 {
 				claims--
-				run.finish = nil
 				held = append(held, run)
+			} else {
+				run.finish, waits = &plan.Idle, true
 			}
 			rows = append(rows, run)
+			if waits && plan.Overtake {
+				over.add(id, beside)
+			}
 		}
+	}
+	if err := x.overtake(over); err != nil {
+		return err
 	}
 	if len(held) > 0 {
 		if err := x.hold(held); err != nil {
@@ -179,6 +191,34 @@ func (x *deciding) decideRuns(decisions []idempotency.Decision) error {
 	}
 	_, err = x.insertRuns(rows, x.nonce)
 	return err
+}
+
+// looks reports whether a decision looks at the rivals of its runs.
+func looks(d idempotency.Decision) bool {
+	return !d.CatchUp && (d.Overlap == idempotency.OverlapQueue || d.Overlap == idempotency.OverlapCancel)
+}
+
+// rivals are those of the decisions that look at them. They stay as they are until the call has committed. No claim is in
+// flight, since the entries are locked.
+func (x *deciding) rivals(decisions []idempotency.Decision) (map[jobKey]rivals, error) {
+	var of []jobKey
+	for _, d := range decisions {
+		if looks(d) {
+			of = append(of, jobKey{d.Job, x.keys[d.Job]})
+		}
+	}
+	found, err := x.findRivals(of)
+	if err != nil || len(found) == 0 {
+		return found, err
+	}
+	if err := x.lockRuns(runsOf(found)); err != nil {
+		return nil, err
+	}
+	again, err := x.findRivals(of)
+	if err != nil {
+		return nil, err
+	}
+	return again, stay(again, found)
 }
 
 // overlaps returns the jobs whose key a run holds. It goes on doing so until the call has committed.

@@ -32,10 +32,12 @@ func (s *Store) DropNamespace(ctx context.Context, namespace string) error {
 			`DELETE FROM belfry_decision WHERE session IN (SELECT id FROM belfry_session WHERE space = $1)`,
 			`DELETE FROM belfry_session WHERE space = $1`,
 			`DELETE FROM belfry_seen WHERE space = $1`,
+			`DELETE FROM belfry_command WHERE space = $1`,
 			`DELETE FROM belfry_entry WHERE space = $1`,
 			`DELETE FROM belfry_pass WHERE space = $1`,
 			`DELETE FROM belfry_due WHERE space = $1`,
 			`DELETE FROM belfry_running WHERE space = $1`,
+			`DELETE FROM belfry_control WHERE space = $1`,
 			`UPDATE belfry_space SET name = '~' || id WHERE id = $1`, // which nobody can be called
 		} {
 			if _, err := t.exec(text, space); err != nil {

@@ -54,6 +54,9 @@ func fill(t *testing.T, s *Store, p *pgxpool.Pool, namespace string) {
 			}
 		}
 	}
+	if _, err := s.Submit(ctx, namespace, idempotency.Command{Request: "r", Kind: idempotency.Pause, ID: idempotency.ID{Job: "j"}, Actor: "me"}); err != nil {
+		t.Fatal(err)
+	}
 	run(t, p, fmt.Sprintf(`INSERT INTO belfry_run (space, due, job, key, request, state, fence, session, nonce, exclusive, replica)
 SELECT n.id, to_timestamp(%d), 'j', convert_to('old ' || i, 'UTF8'), '', 3, 0, 0, 0, false, '' FROM generate_series(1, 10000) i, belfry_space n WHERE n.name = '%s'`, due.Unix()-1, namespace))
 	if err := s.CloseSession(ctx, ses); err != nil {

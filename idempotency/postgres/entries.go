@@ -13,16 +13,15 @@ import (
 	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
-const entryColumns = `e.job, e.key, e.schedule, e.hash, e.revision, e.opened, e.next, e.paused_from, e.paused_until`
+const entryColumns = `e.job, e.key, e.schedule, e.hash, e.revision, e.keyed, e.opened, e.next, e.paused_from, e.paused_until, e.retired`
 
 // scanEntry reads entryColumns, and more behind them.
 func scanEntry(r pgx.Rows, more ...any) (e idempotency.Entry, err error) {
 	var key, schedule, hash []byte
-	var opened time.Time
-	var next, from, until *time.Time
-	err = r.Scan(append([]any{&e.Job, &key, &schedule, &hash, &e.Revision, &opened, &next, &from, &until}, more...)...)
+	var opened, next, from, until, retired *time.Time
+	err = r.Scan(append([]any{&e.Job, &key, &schedule, &hash, &e.Revision, &e.Keyed, &opened, &next, &from, &until, &retired}, more...)...)
 	e.Key, e.Schedule, e.Hash = string(key), string(schedule), string(hash)
-	e.Opened, e.Next, e.PausedFrom, e.PausedUntil = opened.UTC(), at(next), at(from), at(until)
+	e.Opened, e.Next, e.PausedFrom, e.PausedUntil, e.Retired = at(opened), at(next), at(from), at(until), at(retired)
 	return e, err
 }
 
@@ -73,21 +72,20 @@ func (c *call) announce(nonce int64, d []idempotency.Declaration) error {
 		}
 		delete(withdrawn, x.Job)
 	}
-	if nonce == c.declared && len(changed) == 0 && len(withdrawn) == 0 {
-		return nil
-	}
-	if _, err := c.exec(`UPDATE belfry_session SET declared = $2, changes = changes + 1 WHERE id = $1`, c.id, nonce); err != nil {
-		return err
-	}
-	if len(withdrawn) > 0 {
-		if _, err := c.exec(`DELETE FROM belfry_definition WHERE session = $1 AND job = ANY ($2::text[])`, c.id, slices.Collect(maps.Keys(withdrawn))); err != nil {
+	if nonce > c.declared || len(changed) > 0 || len(withdrawn) > 0 {
+		if _, err := c.exec(`UPDATE belfry_session SET declared = $2, changes = changes + 1 WHERE id = $1`, c.id, nonce); err != nil {
+			return err
+		}
+		if len(withdrawn) > 0 {
+			if _, err := c.exec(`DELETE FROM belfry_definition WHERE session = $1 AND job = ANY ($2::text[])`, c.id, slices.Collect(maps.Keys(withdrawn))); err != nil {
+				return err
+			}
+		}
+		if err := c.define(changed); err != nil {
 			return err
 		}
 	}
-	if len(changed) == 0 {
-		return nil
-	}
-	return c.declare(changed)
+	return c.enter(d)
 }
 
 // definitions are what the session has announced, by job.
@@ -96,45 +94,153 @@ func (c *call) definitions() (map[string]idempotency.Definition, error) {
 	err := c.query(func(r pgx.Rows) error {
 		var d idempotency.Definition
 		var schedule, hash []byte
-		err := r.Scan(&d.Job, &schedule, &hash, &d.Revision)
+		err := r.Scan(&d.Job, &schedule, &hash, &d.Revision, &d.Keyed)
 		d.Schedule, d.Hash = string(schedule), string(hash)
 		m[d.Job] = d
 		return err
-	}, `SELECT job, schedule, hash, revision FROM belfry_definition WHERE session = $1`, c.id)
+	}, `SELECT job, schedule, hash, revision, keyed FROM belfry_definition WHERE session = $1`, c.id)
 	return m, err
 }
 
-// declare writes definitions that are not the session's yet, and entries of jobs that have none.
-func (c *call) declare(d []idempotency.Declaration) error {
-	slices.SortFunc(d, func(a, b idempotency.Declaration) int { return strings.Compare(a.Job, b.Job) })
-	n := len(d)
-	job, schedule, hash, revision := make([]string, n), make([][]byte, n), make([][]byte, n), make([]int64, n)
-	opened, next := make([]time.Time, n), make([]*time.Time, n)
-	for i, x := range d {
-		job[i], schedule[i], hash[i], revision[i] = x.Job, []byte(x.Schedule), []byte(x.Hash), x.Revision
-		opened[i], next[i] = x.Opened, instant(x.Next)
-		if rule.Instant(x.Opened).After(c.now.Add(c.tolerance)) {
-			opened[i] = c.now
-		}
+// define writes definitions that are not the session's yet.
+func (c *call) define(d []idempotency.Declaration) error {
+	if len(d) == 0 {
+		return nil
 	}
+	slices.SortFunc(d, byJob)
+	x := columnsOf(d, definition)
 	if _, err := c.exec(`INSERT INTO belfry_seen (space, job, hash, first)
 SELECT $1, u.job, u.hash, nextval('belfry_number') FROM unnest($2::text[], $3::bytea[]) u(job, hash)
-WHERE NOT EXISTS (SELECT FROM belfry_seen f WHERE f.space = $1 AND f.job = u.job AND f.hash = u.hash) ON CONFLICT DO NOTHING`, c.space, job, hash); err != nil {
+WHERE NOT EXISTS (SELECT FROM belfry_seen f WHERE f.space = $1 AND f.job = u.job AND f.hash = u.hash) ON CONFLICT DO NOTHING`, c.space, x.job, x.hash); err != nil {
 		return err
 	}
-	if _, err := c.exec(`INSERT INTO belfry_definition (session, job, schedule, hash, revision, first)
-SELECT $1, u.job, u.schedule, u.hash, u.revision, f.first FROM unnest($3::text[], $4::bytea[], $5::bytea[], $6::bigint[]) u(job, schedule, hash, revision)
+	_, err := c.exec(`INSERT INTO belfry_definition (session, job, schedule, hash, revision, keyed, first)
+SELECT $1, u.job, u.schedule, u.hash, u.revision, u.keyed, f.first FROM unnest($3::text[], $4::bytea[], $5::bytea[], $6::bigint[], $7::boolean[]) u(job, schedule, hash, revision, keyed)
 CROSS JOIN LATERAL (SELECT first FROM belfry_seen f WHERE f.space = $2 AND f.job = u.job AND f.hash = u.hash LIMIT 1) f
-ON CONFLICT (session, job) DO UPDATE SET schedule = excluded.schedule, hash = excluded.hash, revision = excluded.revision, first = excluded.first`,
-		c.id, c.space, job, schedule, hash, revision); err != nil {
+ON CONFLICT (session, job) DO UPDATE SET schedule = excluded.schedule, hash = excluded.hash, revision = excluded.revision, keyed = excluded.keyed, first = excluded.first`,
+		c.id, c.space, x.job, x.schedule, x.hash, x.revision, x.keyed)
+	return err
+}
+
+func byJob(a, b idempotency.Declaration) int { return strings.Compare(a.Job, b.Job) }
+
+// standing is an entry that a declaration finds, and for how many microseconds nobody had announced its job.
+type standing struct {
+	idempotency.Entry
+	absent int64
+}
+
+// enter makes entries of jobs that have none, and sets those going again that were retired, or that were an efficiency
+// job's. Where it writes, nobody retires a job that is declared until the call has committed: so whoever comes second
+// sees what the first one did.
+func (c *call) enter(d []idempotency.Declaration) error {
+	d = slices.SortedFunc(slices.Values(d), byJob)
+	found, err := c.standings(d)
+	if err != nil {
 		return err
 	}
-	_, err := c.exec(`INSERT INTO belfry_entry (space, job, key, schedule, hash, revision, opened, next)
-SELECT $1, u.job, '', u.schedule, u.hash, u.revision, u.opened, u.next
-FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::timestamptz[], $7::timestamptz[]) u(job, schedule, hash, revision, opened, next)
-WHERE NOT EXISTS (SELECT FROM belfry_entry e WHERE e.space = $1 AND e.job = u.job AND e.key = '') ON CONFLICT DO NOTHING`,
-		c.space, job, schedule, hash, revision, opened, next)
+	limit := c.now.Add(c.tolerance)
+	var young []idempotency.Declaration
+	var was, is []standing
+	var ranges []idempotency.Range
+	for _, x := range d {
+		e, ok := found[x.Job]
+		if !ok {
+			x.Opened = rule.Opened(x, c.now, limit)
+			young = append(young, x)
+			continue
+		}
+		again, missed := rule.Redeclare(e.Entry, x, c.now, limit)
+		if again != e.Entry || e.absent > 0 {
+			was, is = append(was, e), append(is, standing{Entry: again})
+		}
+		if missed != nil {
+			ranges = append(ranges, *missed)
+		}
+	}
+	if err := c.makeEntries(young); err != nil {
+		return err
+	}
+	if err := c.revive(was, is); err != nil {
+		return err
+	}
+	return c.record(ranges)
+}
+
+// standings are those of the declared jobs that have an entry.
+func (c *call) standings(d []idempotency.Declaration) (map[string]standing, error) {
+	lock := ` LIMIT 1`
+	if c.begin == beginWrite {
+		lock = ` FOR KEY SHARE`
+	}
+	jobs := columnsOf(d, definition).job
+	m := make(map[string]standing, len(jobs))
+	err := c.query(func(r pgx.Rows) (err error) {
+		var x standing
+		x.Entry, err = scanEntry(r, &x.absent)
+		m[x.Job] = x
+		return err
+	}, `SELECT `+entryColumns+`, e.absent FROM unnest($2::text[]) u(job)
+CROSS JOIN LATERAL (SELECT * FROM belfry_entry e WHERE e.space = $1 AND e.job = u.job AND e.key = ''`+lock+`) e`, c.space, jobs)
+	return m, err
+}
+
+func (c *call) makeEntries(d []idempotency.Declaration) error {
+	if len(d) == 0 {
+		return nil
+	}
+	x := columnsOf(d, definition)
+	var opened, next []*time.Time
+	for _, v := range d {
+		opened, next = append(opened, instant(v.Opened)), append(next, instant(v.Next))
+	}
+	_, err := c.exec(`INSERT INTO belfry_entry (space, job, key, schedule, hash, revision, keyed, opened, next)
+SELECT $1, u.job, '', u.schedule, u.hash, u.revision, u.keyed, u.opened, u.next
+FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::boolean[], $7::timestamptz[], $8::timestamptz[]) u(job, schedule, hash, revision, keyed, opened, next)
+ON CONFLICT DO NOTHING`, c.space, x.job, x.schedule, x.hash, x.revision, x.keyed, opened, next)
 	return err
+}
+
+// revive changes entries from what they were. errAgain where one is not so any more.
+func (c *call) revive(was, is []standing) error {
+	if len(is) == 0 {
+		return nil
+	}
+	var job []string
+	var opened, next, wasOpened, wasRetired []*time.Time
+	var absent []int64
+	for i, x := range is {
+		job, opened, next = append(job, x.Job), append(opened, instant(x.Opened)), append(next, instant(x.Next))
+		wasOpened, wasRetired, absent = append(wasOpened, instant(was[i].Opened)), append(wasRetired, instant(was[i].Retired)), append(absent, was[i].absent)
+	}
+	n, err := c.exec(`UPDATE belfry_entry e SET opened = u.opened, next = u.next, retired = NULL, absent = 0
+FROM unnest($2::text[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::bigint[]) u(job, opened, next, was_opened, was_retired, was_absent)
+WHERE e.space = $1 AND e.job = u.job AND e.key = '' AND e.absent = u.was_absent
+  AND e.opened IS NOT DISTINCT FROM u.was_opened AND e.retired IS NOT DISTINCT FROM u.was_retired`,
+		c.space, job, opened, next, wasOpened, wasRetired, absent)
+	if err == nil && n < int64(len(is)) {
+		err = errAgain
+	}
+	return err
+}
+
+func definition(d idempotency.Declaration) idempotency.Definition { return d.Definition }
+
+// definitionColumns are definitions, column by column.
+type definitionColumns struct {
+	job            []string
+	schedule, hash [][]byte
+	revision       []int64
+	keyed          []bool
+}
+
+func columnsOf[T any](list []T, of func(T) idempotency.Definition) (x definitionColumns) {
+	for _, v := range list {
+		d := of(v)
+		x.job, x.schedule, x.hash = append(x.job, d.Job), append(x.schedule, []byte(d.Schedule)), append(x.hash, []byte(d.Hash))
+		x.revision, x.keyed = append(x.revision, d.Revision), append(x.keyed, d.Keyed)
+	}
+	return x
 }
 
 // entry is an entry as callers see it, and of the session what it announced of its job and the nonce under which it last

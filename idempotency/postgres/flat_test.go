@@ -15,6 +15,7 @@ func TestCallsLookAtNoMoreInALargeDue(t *testing.T) {
 	for _, table := range []string{"run", "running", "due", "session", "entry", "pass"} {
 		exec(t, f.p, fmt.Sprintf(`ALTER TABLE belfry_%s SET (autovacuum_enabled = off)`, table))
 	}
+	f.wins(f.insert("held", 0))
 	made := 0
 	batch := func() (c []idempotency.Claim) {
 		for range 100 {
@@ -62,6 +63,15 @@ func TestCallsLookAtNoMoreInALargeDue(t *testing.T) {
 			x.TakeUp = true
 			f.finish(x.ID, f.wins(x), idempotency.Done)
 		}},
+		{"claim that overtakes", func() {
+			x := f.insert("held", 1)
+			x.ID.Request = fmt.Sprint(made)
+			made++
+			x.OnBusy, x.Overtake = &idempotency.Finish{Outcome: idempotency.Wait, Wake: f.due}, true
+			if a := f.claim(x); a[0].Verdict != idempotency.Busy {
+				t.Fatal(a)
+			}
+		}},
 		{"lag", func() {
 			q := idempotency.LagQuery{Ranks: [][]byte{{255}}, Limit: 100}
 			if _, err := f.s.Lagging(t.Context(), f.ses, q); err != nil {
@@ -76,6 +86,25 @@ func TestCallsLookAtNoMoreInALargeDue(t *testing.T) {
 		{"prune", func() {
 			if n, err := f.s.Prune(t.Context(), f.ses, 100); err != nil || n != 0 {
 				t.Fatal(n, err)
+			}
+		}},
+		{"retire", func() {
+			if list, err := f.s.Retire(t.Context(), f.ses, 0); err != nil || len(list) != 0 {
+				t.Fatal(list, err)
+			}
+		}},
+		{"all that run, newest first", func() {
+			for _, err := range f.s.List(t.Context(), idempotency.Filter{Namespace: "ns", State: idempotency.Running, Newest: true}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
+		{"all that wait", func() {
+			for _, err := range f.s.List(t.Context(), idempotency.Filter{Namespace: "ns", State: idempotency.Waiting}) {
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
 		}},
 		{"a page of the history", func() {

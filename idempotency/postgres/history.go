@@ -24,32 +24,52 @@ func (s *Store) List(ctx context.Context, f idempotency.Filter) iter.Seq2[idempo
 		if left <= 0 {
 			left = math.MaxInt
 		}
-		last := first
-		if !f.From.IsZero() {
-			last.Due = rule.Ceil(f.From) // before any of that due: no job has an empty name
-		}
+		p := pageOfRuns{filter: f}
 		return func() (list []idempotency.Run, more bool, err error) {
-			n := min(left, rule.Page)
+			p.size = min(left, rule.Page)
 			err = s.read(ctx, func(t *tx) error {
-				list, err = t.list(f, last, n)
+				list, err = p.read(t)
 				return err
 			})
 			if len(list) > 0 {
-				last = list[len(list)-1].ID
+				p.last = &list[len(list)-1].ID
 			}
 			left -= len(list)
-			return list, len(list) == n && left > 0, err
+			return list, len(list) == p.size && left > 0, err
 		}
 	})
 }
 
-// list returns up to n runs behind the last one.
-func (t *tx) list(f idempotency.Filter, last idempotency.ID, n int) ([]idempotency.Run, error) {
-	where := `r.space = (SELECT id FROM belfry_space WHERE name = $1) AND (r.due, r.job, r.key, r.request) > ($2::timestamptz, $3::text, $4::bytea, $5::bytea)`
-	args := []any{f.Namespace, last.Due, last.Job, []byte(last.Key), []byte(last.Request)}
-	add := func(condition string, arg any) {
-		args = append(args, arg)
-		where += " AND " + fmt.Sprintf(condition, len(args))
+// pageOfRuns is the next page of a listing.
+type pageOfRuns struct {
+	filter idempotency.Filter
+	last   *idempotency.ID // of the page before; nil: there is none
+	size   int
+}
+
+// read reads it. Runs in a state that few are in are found by what those have: an index, or a second row.
+func (p *pageOfRuns) read(t *tx) ([]idempotency.Run, error) {
+	f := p.filter
+	const space = `(SELECT id FROM belfry_space WHERE name = $1)`
+	where, from := `r.space = `+space, `belfry_run r`
+	args := []any{f.Namespace}
+	add := func(condition string, arg ...any) {
+		at := make([]any, len(arg))
+		for i, x := range arg {
+			args = append(args, x)
+			at[i] = len(args)
+		}
+		where += " AND " + fmt.Sprintf(condition, at...)
+	}
+	after, order := ">", ""
+	if f.Newest {
+		after, order = "<", " DESC"
+	}
+	if l := p.last; l != nil {
+		add(`(r.due, r.job, r.key, r.request) `+after+` ($%d::timestamptz, $%d::text, $%d::bytea, $%d::bytea)`, l.Due, l.Job, []byte(l.Key), []byte(l.Request))
+	}
+	if !f.From.IsZero() {
+		add(`r.due >= $%d`, rule.Ceil(f.From))
 	}
 	if !f.To.IsZero() {
 		add(`r.due < $%d`, rule.Ceil(f.To))
@@ -63,8 +83,20 @@ func (t *tx) list(f idempotency.Filter, last idempotency.ID, n int) ([]idempoten
 	if f.Outcome != 0 {
 		add(`r.outcome = $%d`, int16(f.Outcome))
 	}
-	args = append(args, n)
-	return t.runs(fmt.Sprintf(`SELECT `+runColumns+` FROM belfry_run r WHERE %s`+byDue+` LIMIT $%d`, where, len(args)), args...)
+	switch f.State {
+	case 0:
+	case idempotency.Waiting:
+		add(`r.wake IS NOT NULL`)
+	case idempotency.Running:
+		from = `belfry_running o CROSS JOIN LATERAL (SELECT * FROM belfry_run r
+  WHERE r.space = o.space AND r.due = o.due AND r.job = o.job AND r.key = o.key AND r.request = o.request LIMIT 1) r`
+		add(`o.space = ` + space)
+	default:
+		add(`r.state = $%d`, int16(f.State))
+	}
+	args = append(args, p.size)
+	return t.runs(fmt.Sprintf(`SELECT `+runColumns+` FROM %s WHERE %s ORDER BY r.due%[3]s, r.job%[3]s, r.key%[3]s, r.request%[3]s LIMIT $%[4]d`,
+		from, where, order, len(args)), args...)
 }
 
 // Ranges yields ranges; see idempotency.History. It reads as List does.

@@ -12,12 +12,23 @@ import (
 // claim judges a batch claim by claim: first on a snapshot, and only if there is something to write under locks.
 func (c *call) claim(batch []idempotency.Claim, order []int, nonce int64) ([]idempotency.Answer, error) {
 	answers := make([]idempotency.Answer, len(batch))
+	contested := make(map[jobKey]bool)
+	for i := range batch {
+		if contests(&batch[i]) {
+			contested[keyOf(batch[i].ID)] = true
+		}
+	}
 	for rest := order; len(rest) > 0; {
-		// A run that is claimed twice is judged again by what the first claim made of it.
+		// A run that is claimed twice is judged again by what the first claim made of it; so are the claims of one key where
+		// the rivals of one of them count.
 		var now, later []int
 		seen := make(map[identity]bool, len(rest))
 		for _, i := range rest {
-			if id := identityOf(batch[i].ID); seen[id] {
+			id := identityOf(batch[i].ID)
+			if key := keyOf(batch[i].ID); contested[key] {
+				id = identity{job: key.job, key: key.key}
+			}
+			if seen[id] {
 				later = append(later, i)
 			} else {
 				seen[id] = true
@@ -33,6 +44,9 @@ func (c *call) claim(batch []idempotency.Claim, order []int, nonce int64) ([]ide
 	return answers, c.move(batch)
 }
 
+// contests reports whether the rivals of the claim's run count.
+func contests(x *idempotency.Claim) bool { return x.OnQueued != nil || x.Overtake }
+
 // round judges claims of different runs.
 type round struct {
 	*call
@@ -41,12 +55,23 @@ type round struct {
 	answers []idempotency.Answer
 	nonce   int64
 
+	contested []jobKey
+	rivals    map[jobKey]rivals // of those
+
 	facts  []rule.Facts // of each in order
 	holder []bool       // whether the run itself holds its key
 	writes []rule.Write
 }
 
-func (r *round) run() error {
+func (r *round) run() (err error) {
+	for _, i := range r.order {
+		if contests(&r.batch[i]) {
+			r.contested = append(r.contested, keyOf(r.batch[i].ID))
+		}
+	}
+	if r.rivals, err = r.findRivals(r.contested); err != nil {
+		return err
+	}
 	if r.begin == beginWrite {
 		if err := r.lock(); err != nil {
 			return err
@@ -70,18 +95,21 @@ func (r *round) columns() (k keys, hash [][]byte) {
 	return k, hash
 }
 
-// lock keeps what the round is judged by as it is: entries, dues, runs to take up, and what holds the keys of others.
+// lock keeps what the round is judged by as it is: entries, dues, runs to take up and rivals, and what holds the keys of others.
 func (r *round) lock() error {
-	var claimed, insert, takeUp keys
+	var claimed, insert keys
+	locked := r.rivals
+	runs := runsOf(locked)
 	for _, i := range r.order {
 		x := &r.batch[i]
 		claimed.add(x.ID)
 		if x.TakeUp {
-			takeUp.add(x.ID)
+			runs = append(runs, x.ID)
 		} else {
 			insert.add(x.ID)
 		}
 	}
+	takeUp := keysOf(runs)
 	_, err := r.exec(`WITH e AS MATERIALIZED (
   SELECT 1 FROM (SELECT DISTINCT job COLLATE "C" AS job FROM unnest($3::text[]) u(job) ORDER BY 1) u
   CROSS JOIN LATERAL (SELECT 1 FROM belfry_entry e WHERE e.space = $1 AND e.job = u.job AND e.key = '' FOR KEY SHARE) e),
@@ -98,7 +126,13 @@ o AS MATERIALIZED (
     FOR KEY SHARE) o)
 SELECT (SELECT count(*) FROM e), (SELECT count(*) FROM d), (SELECT count(*) FROM r), (SELECT count(*) FROM o)`,
 		r.space, r.id, claimed.job, claimed.key, insert.job, insert.due, takeUp.job, takeUp.due, takeUp.key, takeUp.request)
-	return err
+	if err != nil || len(r.contested) == 0 {
+		return err
+	}
+	if r.rivals, err = r.findRivals(r.contested); err != nil {
+		return err
+	}
+	return stay(r.rivals, locked)
 }
 
 // look reads what the round is judged by.
@@ -110,18 +144,27 @@ func (r *round) look() error {
 		var fence, session, nonce *int64
 		var attempt, crashes *int
 		var wake *time.Time
+		var told *int16
 		var payload []byte
 		var exclusive bool
 		err := rows.Scan(&f.Fresh, &f.Open, &f.Held, &f.Marked, &f.BootLives, &exclusive,
-			&state, &fence, &attempt, &crashes, &payload, &session, &nonce, &wake)
+			&state, &fence, &attempt, &crashes, &payload, &session, &nonce, &wake, &told)
 		if state != nil {
-			f.Row = &rule.Row{State: *state, Fence: *fence, Attempt: *attempt, Crashes: *crashes, Payload: payload, Session: *session, Nonce: *nonce, Wake: at(wake)}
+			f.Row = &rule.Row{State: *state, Fence: *fence, Attempt: *attempt, Crashes: *crashes, Payload: payload,
+				Session: *session, Nonce: *nonce, Wake: at(wake), Cancel: cancelOf(told)}
+		}
+		if x := &r.batch[r.order[len(r.facts)]]; contests(x) {
+			beside := r.rivals[keyOf(x.ID)]
+			f.Queued = len(beside.waiting) > 0
+			if f.Held && beside.holder == nil && err == nil {
+				err = errAgain // it began between the two looks
+			}
 		}
 		r.facts = append(r.facts, f)
 		r.holder = append(r.holder, exclusive && state != nil && *state == idempotency.Running)
 		return err
 	}, `SELECT f.fresh IS NOT NULL, d.open IS NOT NULL, o.held IS NOT NULL, coalesce(m.marked, false), coalesce(m.lives, false), coalesce(r.exclusive, false),
-  r.state, r.fence, r.attempt, r.crashes, r.payload, r.session, r.nonce, r.wake
+  r.state, r.fence, r.attempt, r.crashes, r.payload, r.session, r.nonce, r.wake, r.cancel
 FROM unnest($4::text[], $5::timestamptz[], $6::bytea[], $7::bytea[], $8::bytea[]) WITH ORDINALITY u(job, due, key, request, hash, n)
 LEFT JOIN LATERAL (SELECT true AS fresh FROM belfry_definition d, belfry_entry e WHERE d.session = $2 AND d.job = u.job AND d.hash = u.hash
   AND e.space = $1 AND e.job = u.job AND e.key = '' AND e.hash = u.hash LIMIT 1) f ON true
@@ -156,48 +199,45 @@ func (r *round) judge() (some bool) {
 	return some
 }
 
+// writing is what a round makes of its runs.
+type writing struct {
+	held, rows []newRun // that hold their keys anew; without a row until now
+
+	// Runs to take up.
+	again     keys
+	crashes   []int32
+	exclusive []bool
+
+	left, kept           keys // no longer held as they were; held by another session
+	leftSlots, keptSlots [][]byte
+
+	told map[string][]idempotency.ID // runs that end, by their Cancel
+	over overtaking
+}
+
 // write makes what was judged so.
 func (r *round) write() error {
-	var held, rows []newRun
-	var kept, left, again keys
-	var leftSlots, keptSlots [][]byte
-	var crashes []int32
-	var exclusive []bool
-	for n, i := range r.order {
-		x := &r.batch[i]
-		run := newRun{id: x.ID, exclusive: x.Exclusive}
-		switch r.writes[n] {
-		case rule.Insert:
-			held, rows = append(held, run), append(rows, run)
-		case rule.RecordBusy:
-			run.finish = x.OnBusy
-			rows = append(rows, run)
-		case rule.RecordExpired:
-			run.finish = x.OnExpired
-			rows = append(rows, run)
-		case rule.TakeUp:
-			again.add(x.ID)
-			crashes, exclusive = append(crashes, int32(r.answers[i].Crashes)), append(exclusive, x.Exclusive)
-			switch running := r.facts[n].Row.State == idempotency.Running; {
-			case running && r.holder[n] == x.Exclusive:
-				kept.add(x.ID)
-				keptSlots = append(keptSlots, slot(x.ID, x.Exclusive))
-				continue
-			case running:
-				left.add(x.ID)
-				leftSlots = append(leftSlots, slot(x.ID, r.holder[n]))
-			}
-			held = append(held, run)
+	w := writing{told: make(map[string][]idempotency.ID)}
+	for n := range r.order {
+		r.collect(&w, n)
+	}
+	for told, list := range w.told {
+		outcome, reason := rule.Told(told)
+		if err := r.end(list, idempotency.Running, outcome, reason); err != nil {
+			return err
 		}
 	}
-	if err := r.rehold(left, leftSlots, held, kept, keptSlots); err != nil {
+	if err := r.overtake(w.over); err != nil {
 		return err
 	}
-	fences, err := r.insertRuns(rows, r.nonce)
+	if err := r.rehold(w.left, w.leftSlots, w.held, w.kept, w.keptSlots); err != nil {
+		return err
+	}
+	fences, err := r.insertRuns(w.rows, r.nonce)
 	if err != nil {
 		return err
 	}
-	taken, err := r.runAgain(again, crashes, exclusive)
+	taken, err := r.runAgain(w.again, w.crashes, w.exclusive)
 	if err != nil {
 		return err
 	}
@@ -210,6 +250,47 @@ func (r *round) write() error {
 		}
 	}
 	return nil
+}
+
+// collect adds what one claim makes of its run.
+func (r *round) collect(w *writing, n int) {
+	i := r.order[n]
+	x := &r.batch[i]
+	run := newRun{id: x.ID, exclusive: x.Exclusive}
+	switch r.writes[n] {
+	case rule.Insert:
+		w.held, w.rows = append(w.held, run), append(w.rows, run)
+	case rule.RecordBusy:
+		run.finish = x.OnBusy
+		w.rows = append(w.rows, run)
+		if x.Overtake {
+			w.over.add(x.ID, r.rivals[keyOf(x.ID)])
+		}
+	case rule.RecordQueued:
+		run.finish = x.OnQueued
+		w.rows = append(w.rows, run)
+	case rule.RecordExpired:
+		run.finish = x.OnExpired
+		w.rows = append(w.rows, run)
+	case rule.EndTold:
+		told := r.facts[n].Row.Cancel
+		w.told[told] = append(w.told[told], x.ID)
+		w.left.add(x.ID)
+		w.leftSlots = append(w.leftSlots, slot(x.ID, r.holder[n]))
+	case rule.TakeUp:
+		w.again.add(x.ID)
+		w.crashes, w.exclusive = append(w.crashes, int32(r.answers[i].Crashes)), append(w.exclusive, x.Exclusive)
+		switch running := r.facts[n].Row.State == idempotency.Running; {
+		case running && r.holder[n] == x.Exclusive:
+			w.kept.add(x.ID)
+			w.keptSlots = append(w.keptSlots, slot(x.ID, x.Exclusive))
+			return
+		case running:
+			w.left.add(x.ID)
+			w.leftSlots = append(w.leftSlots, slot(x.ID, r.holder[n]))
+		}
+		w.held = append(w.held, run)
+	}
 }
 
 // rehold brings belfry_running up to date: runs that are held in another way now, anew, and by another session.

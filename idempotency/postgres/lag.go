@@ -22,8 +22,8 @@ func (s *Store) Lagging(ctx context.Context, ses idempotency.Session, q idempote
 		if err := l.lateEntries(); err != nil {
 			return err
 		}
-		lag = idempotency.Lag{Now: c.now, Entries: l.Entries()}
-		if lag.Open, err = l.openDues(); err != nil {
+		lag = idempotency.Lag{Now: c.now, Entries: l.Entries(), Controls: c.controls}
+		if lag.Open, err = l.openDues(l.Known, false); err != nil {
 			return err
 		}
 		if q.Limit == 0 {
@@ -59,33 +59,33 @@ func (l *lagging) lateEntries() error {
 	return err
 }
 
-func (l *lagging) openDues() ([]idempotency.OpenDue, error) {
+// openDues are those of jobs that are known, oldest first, with the passes of live sessions, or of dead ones too.
+func (c *call) openDues(known func(job string) bool, dead bool) ([]idempotency.OpenDue, error) {
 	var list []idempotency.OpenDue
 	at := make(map[dueOf]int)
 	var d dues
-	err := l.query(func(r pgx.Rows) error {
+	err := c.query(func(r pgx.Rows) error {
 		var x idempotency.OpenDue
 		err := r.Scan(&x.Due, &x.Job, &x.Opened, &x.CatchUp)
-		if l.Known(x.Job) {
-			x.Due, x.Opened, x.Finished = x.Due.UTC(), x.Opened.UTC(), rule.Bitmap(l.partitions)
+		if known(x.Job) {
+			x.Due, x.Opened, x.Finished = x.Due.UTC(), x.Opened.UTC(), rule.Bitmap(c.partitions)
 			at[dueOf{x.Job, x.Due.Unix()}] = len(list)
 			d.add(x.Job, x.Due)
 			list = append(list, x)
 		}
 		return err
-	}, `SELECT due, job, opened, catch_up FROM belfry_due WHERE space = $1 AND closed IS NULL ORDER BY due, job`, l.space)
+	}, `SELECT due, job, opened, catch_up FROM belfry_due WHERE space = $1 AND closed IS NULL ORDER BY due, job`, c.space)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	// The union of all passes, and those of live sessions.
-	err = l.query(func(r pgx.Rows) error {
+	err = c.query(func(r pgx.Rows) error {
 		var p idempotency.Pass
 		var live bool
 		err := r.Scan(&p.Job, &p.Due, &p.Session, &p.Mine, &p.Finished, &p.Keys, &p.MovedAt, &live)
 		p.Due, p.MovedAt = p.Due.UTC(), p.MovedAt.UTC()
 		x := &list[at[dueOf{p.Job, p.Due.Unix()}]]
 		rule.Or(x.Finished, p.Finished)
-		if live {
+		if live || dead {
 			x.Passes = append(x.Passes, p)
 		}
 		return err
@@ -93,7 +93,7 @@ func (l *lagging) openDues() ([]idempotency.OpenDue, error) {
 FROM unnest($3::text[], $4::timestamptz[]) u(job, due)
 CROSS JOIN LATERAL (SELECT * FROM belfry_pass p WHERE p.space = $1 AND p.due = u.due AND p.job = u.job) p
 LEFT JOIN LATERAL (SELECT true AS live FROM belfry_session s WHERE s.id = p.session AND s.marked IS NULL AND s.expires > $2 LIMIT 1) s ON true
-ORDER BY p.session`, l.space, l.now, d.job, d.due)
+ORDER BY p.session`, c.space, c.now, d.job, d.due)
 	return list, err
 }
 

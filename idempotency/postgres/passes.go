@@ -201,10 +201,8 @@ func (c *call) isOpen(job string, due time.Time) (bool, error) {
 }
 
 func (c *call) closeDue(job string, due time.Time) error {
-	if _, err := c.exec(`DELETE FROM belfry_pass WHERE space = $1 AND due = $2 AND job = $3`, c.space, due, job); err != nil {
-		return err
-	}
-	_, err := c.exec(`UPDATE belfry_due SET closed = $4 WHERE space = $1 AND due = $2 AND job = $3`, c.space, due, job, c.now)
+	_, err := c.exec(`WITH p AS (DELETE FROM belfry_pass WHERE space = $1 AND due = $2 AND job = $3 RETURNING keys)
+UPDATE belfry_due SET closed = $4, keys = (SELECT coalesce(sum(keys), 0) FROM p) WHERE space = $1 AND due = $2 AND job = $3`, c.space, due, job, c.now)
 	return err
 }
 

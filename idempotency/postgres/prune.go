@@ -33,7 +33,7 @@ func (s *Store) Prune(ctx context.Context, ses idempotency.Session, limit int) (
 	return n, nil
 }
 
-// pruning removes rows of four tables, the oldest first.
+// pruning removes rows of five tables, the oldest first.
 type pruning struct {
 	*call
 	keep  time.Time // from which on all is kept
@@ -48,6 +48,7 @@ type stale struct {
 	id   idempotency.ID
 	from time.Time // of a range, with the number
 	num  int64     // of a range or a session
+	name string    // of a command
 }
 
 type kind int
@@ -56,11 +57,12 @@ const (
 	ofRun kind = iota
 	ofDue
 	ofRange
+	ofCommand
 	ofSession
 )
 
 func (p *pruning) prune() (int, error) {
-	for _, find := range []func() error{p.oldRuns, p.oldDues, p.oldRanges} {
+	for _, find := range []func() error{p.oldRuns, p.oldDues, p.oldRanges, p.oldCommands} {
 		if err := find(); err != nil {
 			return 0, err
 		}
@@ -73,8 +75,11 @@ func (p *pruning) prune() (int, error) {
 	if len(p.old) == 0 {
 		return 0, nil
 	}
+	if err := p.note(); err != nil {
+		return 0, err
+	}
 	total := 0
-	for _, drop := range []func() (int64, error){p.dropRuns, p.dropDues, p.dropRanges, p.dropSessions} {
+	for _, drop := range []func() (int64, error){p.dropRuns, p.dropDues, p.dropRanges, p.dropCommands, p.dropSessions} {
 		n, err := drop()
 		if err != nil {
 			return 0, err
@@ -82,6 +87,21 @@ func (p *pruning) prune() (int, error) {
 		total += int(n)
 	}
 	return total, nil
+}
+
+// note notes up to which due records are removed, before they are: a backfill that looks for them either sees that, or is waited for.
+func (p *pruning) note() error {
+	var last time.Time
+	for _, x := range p.old {
+		if (x.kind == ofRun || x.kind == ofDue || x.kind == ofRange) && x.at.After(last) {
+			last = x.at
+		}
+	}
+	if last.IsZero() {
+		return nil
+	}
+	_, err := p.exec(`UPDATE belfry_space SET pruned = $2 WHERE id = $1 AND (pruned IS NULL OR pruned < $2)`, p.space, last)
+	return err
 }
 
 // belowOpen holds where nothing of the job is open at that instant of x or before.
@@ -120,6 +140,16 @@ func (p *pruning) oldRanges() error {
 		return err
 	}, `SELECT low, high, job, id FROM belfry_range x WHERE space = $1 AND low < $2 AND high < $2`+belowOpen(`x.high`)+`
 ORDER BY high, low, job, id LIMIT $3`, p.space, p.keep, p.limit)
+}
+
+func (p *pruning) oldCommands() error {
+	return p.query(func(r pgx.Rows) error {
+		x := stale{kind: ofCommand}
+		err := r.Scan(&x.at, &x.name)
+		p.old = append(p.old, x)
+		return err
+	}, `SELECT at, name FROM belfry_command x WHERE space = $1 AND at < $2`+belowOpen(`x.at`)+`
+ORDER BY at, id LIMIT $3`, p.space, p.keep, p.limit)
 }
 
 // oldSessions are those that no running run names.
@@ -179,6 +209,19 @@ func (p *pruning) dropRanges() (int64, error) {
 	}
 	return p.exec(`DELETE FROM belfry_range r USING unnest($2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[]) u(job, low, high, id)
 WHERE r.space = $1 AND r.low = u.low AND r.high = u.high AND r.job = u.job AND r.id = u.id`, p.space, job, low, high, id)
+}
+
+func (p *pruning) dropCommands() (int64, error) {
+	var name []string
+	for _, x := range p.old {
+		if x.kind == ofCommand {
+			name = append(name, x.name)
+		}
+	}
+	if len(name) == 0 {
+		return 0, nil
+	}
+	return p.exec(`DELETE FROM belfry_command WHERE space = $1 AND name = ANY ($2::text[])`, p.space, name)
 }
 
 // dropSessions removes sessions with their definitions and decisions.

@@ -15,6 +15,8 @@ var rights = map[string]string{
 	"belfry_number":     "USAGE, SELECT",
 	"belfry_store":      "SELECT",
 	"belfry_space":      "SELECT, INSERT, UPDATE",
+	"belfry_control":    "SELECT, INSERT, UPDATE",
+	"belfry_command":    "SELECT, INSERT, DELETE",
 	"belfry_session":    "SELECT, INSERT, UPDATE, DELETE",
 	"belfry_definition": "SELECT, INSERT, UPDATE, DELETE",
 	"belfry_seen":       "SELECT, INSERT",

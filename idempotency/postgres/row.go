@@ -10,18 +10,20 @@ import (
 )
 
 const runColumns = `r.job, r.key, r.request, r.due, r.state, r.outcome, r.reason, r.text, r.payload, r.fence,
-r.attempt, r.crashes, r.session, r.replica, r.wake, r.started, r.finished`
+r.attempt, r.crashes, r.cancel, r.session, r.replica, r.wake, r.started, r.finished`
 
 const byDue = ` ORDER BY r.due, r.job, r.key, r.request`
 
 // scanRun reads runColumns, and more behind them.
 func scanRun(r pgx.Rows, more ...any) (x idempotency.Run, err error) {
 	var key, request, reason, text, replica []byte
+	var cancel *int16
 	var wake, started, finished *time.Time
 	err = r.Scan(append([]any{&x.ID.Job, &key, &request, &x.ID.Due, &x.State, &x.Outcome, &reason, &text, &x.Payload, &x.Fence,
-		&x.Attempt, &x.Crashes, &x.Session, &replica, &wake, &started, &finished}, more...)...)
+		&x.Attempt, &x.Crashes, &cancel, &x.Session, &replica, &wake, &started, &finished}, more...)...)
 	x.ID.Key, x.ID.Request, x.ID.Due = string(key), string(request), x.ID.Due.UTC()
 	x.Reason, x.Text, x.Replica = string(reason), string(text), string(replica)
+	x.Cancel = cancelOf(cancel)
 	x.Wake, x.Started, x.Finished = at(wake), at(started), at(finished)
 	if x.Fence == 0 {
 		x.Session = 0 // of who wrote it; nobody claimed it yet
@@ -76,6 +78,7 @@ type newRun struct {
 	id        idempotency.ID
 	exclusive bool
 	finish    *idempotency.Finish // nil: it is running
+	payload   []byte
 }
 
 // insertRuns writes runs that have no row, and returns the fences of those that are running. They hold their keys already:
@@ -87,10 +90,10 @@ func (c *call) insertRuns(list []newRun, nonce int64) (map[identity]int64, error
 	var k keys
 	n := len(list)
 	state, outcome, attempt := make([]int16, n), make([]int16, n), make([]int32, n)
-	exclusive, wake, reason, text := make([]bool, n), make([]*time.Time, n), make([][]byte, n), make([][]byte, n)
+	exclusive, wake, reason, text, payload := make([]bool, n), make([]*time.Time, n), make([][]byte, n), make([][]byte, n), make([][]byte, n)
 	for i, x := range list {
 		k.add(x.id)
-		state[i], exclusive[i] = int16(idempotency.Running), x.exclusive
+		state[i], exclusive[i], payload[i] = int16(idempotency.Running), x.exclusive, x.payload
 		if f := x.finish; f != nil {
 			state[i], outcome[i], wake[i] = ending(*f)
 			attempt[i], reason[i], text[i] = int32(f.Attempt), blob(f.Reason), blob(f.Text)
@@ -107,14 +110,14 @@ func (c *call) insertRuns(list []newRun, nonce int64) (map[identity]int64, error
 		fences[identityOf(id)] = fence
 		written++
 		return err
-	}, `INSERT INTO belfry_run AS r (space, job, due, key, request, state, outcome, attempt, exclusive, wake, reason, text, session, nonce, fence, replica, started, finished)
-SELECT $1, u.job, u.due, u.key, u.request, u.state, u.outcome, u.attempt, u.exclusive, u.wake, u.reason, u.text, $2, $3,
+	}, `INSERT INTO belfry_run AS r (space, job, due, key, request, state, outcome, attempt, exclusive, wake, reason, text, payload, session, nonce, fence, replica, started, finished)
+SELECT $1, u.job, u.due, u.key, u.request, u.state, u.outcome, u.attempt, u.exclusive, u.wake, u.reason, u.text, u.payload, $2, $3,
   CASE WHEN u.state = 2 THEN nextval('belfry_number') ELSE 0 END, CASE WHEN u.state = 2 THEN $4 ELSE ''::bytea END,
   CASE WHEN u.state = 2 THEN $5::timestamptz END, CASE WHEN u.state = 3 THEN $5::timestamptz END
-FROM unnest($6::text[], $7::timestamptz[], $8::bytea[], $9::bytea[], $10::smallint[], $11::smallint[], $12::integer[], $13::boolean[], $14::timestamptz[], $15::bytea[], $16::bytea[])
-  u(job, due, key, request, state, outcome, attempt, exclusive, wake, reason, text)
+FROM unnest($6::text[], $7::timestamptz[], $8::bytea[], $9::bytea[], $10::smallint[], $11::smallint[], $12::integer[], $13::boolean[], $14::timestamptz[], $15::bytea[], $16::bytea[], $17::bytea[])
+  u(job, due, key, request, state, outcome, attempt, exclusive, wake, reason, text, payload)
 ON CONFLICT DO NOTHING RETURNING r.job, r.due, r.key, r.request, r.fence`,
-		c.space, c.id, nonce, c.replica, c.now, k.job, k.due, k.key, k.request, state, outcome, attempt, exclusive, wake, reason, text)
+		c.space, c.id, nonce, c.replica, c.now, k.job, k.due, k.key, k.request, state, outcome, attempt, exclusive, wake, reason, text, payload)
 	if err == nil && written < n {
 		err = errAgain
 	}

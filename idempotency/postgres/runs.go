@@ -11,7 +11,7 @@ import (
 )
 
 // finishRuns ends runs or lets them wait: the row of each is changed where it is running with that fence, and what
-// holds its key is deleted. It answers which. The update repeats its condition because older servers do not test again,
+// holds its key is deleted. One that is told to end does not wait, but ends so: as rule.Heed has it. It answers which. The update repeats its condition because older servers do not test again,
 // of a row that it waited for, where that lies.
 const finishRuns = `WITH c AS MATERIALIZED (SELECT {clock} AS now),
 x AS MATERIALIZED (
@@ -21,8 +21,11 @@ x AS MATERIALIZED (
   CROSS JOIN LATERAL (SELECT r.ctid AS id FROM belfry_run r
     WHERE r.space = n.space AND r.due = u.due AND r.job = u.job AND r.key = u.key AND r.request = u.request AND r.state = 2 AND r.fence = u.fence LIMIT 1) r),
 ended AS (
-  UPDATE belfry_run r SET state = x.state, outcome = x.outcome, attempt = x.attempt, wake = x.wake, reason = x.reason, text = x.text,
-    finished = CASE WHEN x.state = 3 THEN c.now END
+  UPDATE belfry_run r SET state = CASE WHEN r.cancel IS NULL THEN x.state ELSE 3 END,
+    outcome = CASE WHEN x.state = 1 AND r.cancel IS NOT NULL THEN CASE r.cancel WHEN 1 THEN 2 ELSE 3 END ELSE x.outcome END,
+    reason = CASE WHEN x.state = 1 AND r.cancel IS NOT NULL THEN CASE r.cancel WHEN 1 THEN 'canceled'::bytea ELSE 'overtaken' END ELSE x.reason END,
+    wake = CASE WHEN r.cancel IS NULL THEN x.wake END, attempt = x.attempt, text = x.text, cancel = NULL,
+    finished = CASE WHEN x.state = 3 OR r.cancel IS NOT NULL THEN c.now END
   FROM x, c WHERE r.ctid = x.id AND r.state = 2 AND r.fence = x.fence
   RETURNING x.n, r.space, r.job, r.key, ` + slotOfRun + ` AS slot),
 o AS MATERIALIZED (
@@ -31,10 +34,10 @@ o AS MATERIALIZED (
 gone AS (DELETE FROM belfry_running o USING o x WHERE o.ctid = x.id)
 SELECT array_agg(n) FROM ended`
 
-// finishRun is finishRuns for one run in a transaction of somebody else's, who may have set the planner up otherwise.
+// finishRun is finishRuns for one run that does not wait, in a transaction of somebody else's, who may have set the planner up otherwise.
 const finishRun = `WITH c AS MATERIALIZED (SELECT {clock} AS now),
 ended AS (
-  UPDATE belfry_run r SET state = $7::smallint, outcome = $8, attempt = $9, wake = $10, reason = $11, text = $12, finished = CASE WHEN $7::smallint = 3 THEN c.now END
+  UPDATE belfry_run r SET state = 3, outcome = $7, attempt = $8, wake = NULL, reason = $9, text = $10, cancel = NULL, finished = c.now
   FROM c WHERE r.space = (SELECT id FROM belfry_space WHERE name = $1)
     AND r.job = $2 AND r.due = $3 AND r.key = $4 AND r.request = $5 AND r.state = 2 AND r.fence = $6
   RETURNING r.space, r.job, r.key, ` + slotOfRun + ` AS slot),
@@ -46,12 +49,11 @@ type querier interface {
 	QueryRow(ctx context.Context, text string, args ...any) pgx.Row
 }
 
-// finishIn ends a run, or lets it wait, in a transaction that is somebody else's. It reports whether the run was running with
+// finishIn ends a run in a transaction that is somebody else's. It reports whether the run was running with
 // that fence: else nothing was changed. A transaction whose snapshot is older than what overtook the run gets SQLSTATE 40001.
 func (s *Store) finishIn(ctx context.Context, q querier, namespace string, f idempotency.Finish) (finished bool, err error) {
-	state, outcome, wake := ending(f)
 	err = q.QueryRow(ctx, s.texts.of(finishRun), namespace, f.ID.Job, f.ID.Due, []byte(f.ID.Key), []byte(f.ID.Request), f.Fence,
-		state, outcome, int32(f.Attempt), wake, blob(f.Reason), blob(f.Text)).Scan(&finished)
+		int16(f.Outcome), int32(f.Attempt), blob(f.Reason), blob(f.Text)).Scan(&finished)
 	return finished, err
 }
 

@@ -11,8 +11,9 @@ package postgres
 //
 // Rows that many calls at once look at are locked, in this order: space, session, entry, due, run, running. Claims,
 // decisions and passes lock what they rely on FOR KEY SHARE, which a renewal does not wait for; who ends something locks
-// it FOR UPDATE first: a mark, a close and a Declare the session, a decision the entry, a close the due, whoever drops or
-// changes a namespace the space.
+// it FOR UPDATE first: a mark, a close and a Declare the session, a decision and a retirement the entry, a close the due, whoever
+// drops or changes a namespace the space. A command locks its entry FOR NO KEY UPDATE, so that claims go on beside it. What tells
+// a run to end locks its run before what holds the key. The row of belfry_control comes last of all.
 var schema = []string{
 	// All numbers are drawn from it: sessions, fences, ranges, first-seen counts. A cached block for each connection would
 	// break the order of fences.
@@ -24,12 +25,23 @@ var schema = []string{
   id text NOT NULL
 )`,
 
-	// A space is a namespace.
+	// A space is a namespace. pruned is the youngest instant of which Prune removed something.
 	`CREATE TABLE belfry_space (
   id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name text COLLATE "C" NOT NULL UNIQUE,
-  partitions integer NOT NULL
+  partitions integer NOT NULL,
+  pruned timestamptz
 )`,
+
+	// What changes of a space while claims rely on it. controls: see idempotency.Lag; counted is when Retire counted last;
+	// horizon is that of the session that was opened last. A claim that tells a run to end changes it, so whoever does
+	// makes that the last statement of its transaction.
+	`CREATE TABLE belfry_control (
+  controls bigint NOT NULL,
+  counted timestamptz,
+  horizon bigint NOT NULL,
+  space integer PRIMARY KEY
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)`,
 
 	// declared is the nonce of the Declare that the definitions are of; changes counts how often they changed.
 	`CREATE TABLE belfry_session (
@@ -54,6 +66,7 @@ var schema = []string{
   session bigint NOT NULL,
   revision bigint NOT NULL,
   first bigint NOT NULL,
+  keyed boolean NOT NULL,
   job text COLLATE "C" NOT NULL,
   schedule bytea NOT NULL,
   hash bytea NOT NULL,
@@ -68,13 +81,17 @@ var schema = []string{
   PRIMARY KEY (space, job, hash)
 )`,
 
+	// absent is for how long nobody has announced the job, as Retire counts it; retired is when that was too long.
 	`CREATE TABLE belfry_entry (
-  opened timestamptz NOT NULL,
+  opened timestamptz,
   next timestamptz,
   paused_from timestamptz,
   paused_until timestamptz,
+  retired timestamptz,
+  absent bigint NOT NULL DEFAULT 0,
   revision bigint NOT NULL,
   space integer NOT NULL,
+  keyed boolean NOT NULL,
   job text COLLATE "C" NOT NULL,
   key bytea NOT NULL,
   schedule bytea NOT NULL,
@@ -91,11 +108,13 @@ var schema = []string{
   PRIMARY KEY (session, job, key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 500)`,
 
-	// A due of a job with keys; catch_up: as its decision said; closed is when it was.
+	// A due of a job with keys; catch_up: as its decision said; closed is when it was, and keys what its passes had settled then.
+	// opened is NULL where it was never: then a command has skipped it.
 	`CREATE TABLE belfry_due (
   due timestamptz NOT NULL,
-  opened timestamptz NOT NULL,
+  opened timestamptz,
   closed timestamptz,
+  keys bigint NOT NULL DEFAULT 0,
   space integer NOT NULL,
   catch_up boolean NOT NULL,
   job text COLLATE "C" NOT NULL,
@@ -128,7 +147,9 @@ var schema = []string{
 )`,
 
 	// state: 1 waiting, 2 running, 3 ended. session and nonce are of the last claim, or of who wrote a run that nobody
-	// claimed yet; replica is the name of that session's. wake is set only where the run waits.
+	// claimed yet, 0 of a command; replica is the name of that session's. wake is set only where the run waits, cancel only where it
+	// is running and told to end: 1 canceled, 2 overtaken. It stands here and not beside what holds the key, so that whoever ends
+	// or takes up the run, who locks this row, sees it.
 	//
 	// Half of each page stays free for the new version that the end of a run makes of its row: so long as nothing that an
 	// index has changes, it needs no new index entry. That is why there is no index on state.
@@ -145,6 +166,7 @@ var schema = []string{
   crashes integer NOT NULL DEFAULT 0,
   state smallint NOT NULL,
   outcome smallint NOT NULL DEFAULT 0,
+  cancel smallint,
   exclusive boolean NOT NULL,
   job text COLLATE "C" NOT NULL,
   key bytea NOT NULL,
@@ -170,4 +192,22 @@ var schema = []string{
   request bytea NOT NULL,
   PRIMARY KEY (space, job, key, slot)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0)`,
+
+	// The records of commands; name is the command's request, request that of the run that it is about.
+	`CREATE TABLE belfry_command (
+  at timestamptz NOT NULL,
+  due timestamptz,
+  id bigint NOT NULL,
+  space integer NOT NULL,
+  changed integer NOT NULL,
+  kind smallint NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  job text COLLATE "C" NOT NULL,
+  key bytea NOT NULL,
+  request bytea NOT NULL,
+  actor bytea NOT NULL,
+  reason bytea NOT NULL,
+  PRIMARY KEY (space, name)
+)`,
+	`CREATE INDEX belfry_command_at ON belfry_command (space, at, id)`,
 }

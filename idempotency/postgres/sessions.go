@@ -20,6 +20,8 @@ const (
 type call struct {
 	*tx
 	id, changes, declared         int64
+	controls                      int64
+	raises                        bool // the call makes controls rise
 	space, partitions             int
 	now                           time.Time // the store's clock, read once
 	horizon, retention, tolerance time.Duration
@@ -45,9 +47,10 @@ func (s *Store) locked(ctx context.Context, ses idempotency.Session, lock string
 func (t *tx) call(ses idempotency.Session, lock string, f func(*call) error) error {
 	c := call{tx: t, id: ses.ID}
 	var horizon, retention, tolerance int64
-	found, err := t.get([]any{&c.now, &c.space, &c.partitions, &c.replica, &horizon, &retention, &tolerance, &c.declared, &c.changes},
+	found, err := t.get([]any{&c.now, &c.space, &c.partitions, &c.replica, &horizon, &retention, &tolerance, &c.declared, &c.changes, &c.controls},
 		`WITH c AS MATERIALIZED (SELECT {clock} AS now)
-SELECT c.now, s.space, n.partitions, s.replica, s.horizon, s.retention, s.tolerance, s.declared, s.changes
+SELECT c.now, s.space, n.partitions, s.replica, s.horizon, s.retention, s.tolerance, s.declared, s.changes,
+  coalesce((SELECT k.controls FROM belfry_control k WHERE k.space = s.space), 0)
 FROM c CROSS JOIN belfry_session s JOIN belfry_space n ON n.id = s.space
 WHERE s.id = $1 AND n.name = $2 AND s.marked IS NULL AND s.expires > c.now`+lock, ses.ID, ses.Namespace)
 	if err != nil {
@@ -58,7 +61,16 @@ WHERE s.id = $1 AND n.name = $2 AND s.marked IS NULL AND s.expires > c.now`+lock
 	}
 	c.now = c.now.UTC()
 	c.horizon, c.retention, c.tolerance = duration(horizon), duration(retention), duration(tolerance)
-	return f(&c)
+	return c.run(f)
+}
+
+// run runs f, and last of all makes controls rise where something it did is news.
+func (c *call) run(f func(*call) error) error {
+	err := f(c)
+	if err == nil && c.raises {
+		_, err = c.exec(`UPDATE belfry_control SET controls = controls + 1 WHERE space = $1`, c.space)
+	}
+	return err
 }
 
 // OpenSession opens a session; see idempotency.Sessions.
@@ -75,7 +87,8 @@ func (s *Store) OpenSession(ctx context.Context, o idempotency.Opening) (ses ide
 			return err
 		}
 		ses, r = idempotency.Session{Namespace: o.Namespace}, idempotency.Renewal{}
-		_, err = t.get([]any{&ses.ID, &r.Now, &r.Highest, &r.Store}, `WITH c AS MATERIALIZED (SELECT {clock} AS now)
+		_, err = t.get([]any{&ses.ID, &r.Now, &r.Highest, &r.Store}, `WITH c AS MATERIALIZED (SELECT {clock} AS now),
+k AS (UPDATE belfry_control SET horizon = $5 WHERE space = $1 AND horizon <> $5)
 INSERT INTO belfry_session (id, space, replica, boot, lease, horizon, retention, tolerance, expires)
 SELECT nextval('belfry_number'), $1, $2, $3, $4, $5, $6, $7, c.now + $4::bigint * interval '1 microsecond' FROM c
 RETURNING id, expires - lease * interval '1 microsecond', greatest(id, (SELECT last_value FROM belfry_number)), (SELECT id FROM belfry_store)`,
@@ -96,7 +109,8 @@ func (t *tx) openSpace(o idempotency.Opening) (id int, err error) {
 	var p int
 	found, err := t.get([]any{&id, &p}, find, o.Namespace)
 	if err == nil && !found {
-		if _, err = t.exec(`INSERT INTO belfry_space (name, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING`, o.Namespace, o.Partitions); err == nil {
+		if _, err = t.exec(`WITH n AS (INSERT INTO belfry_space (name, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id)
+INSERT INTO belfry_control (space, controls, horizon) SELECT id, 0, $3 FROM n`, o.Namespace, o.Partitions, o.Horizon.Microseconds()); err == nil {
 			found, err = t.get([]any{&id, &p}, find, o.Namespace)
 		}
 	}

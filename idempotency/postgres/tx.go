@@ -277,7 +277,7 @@ func code(err error) string {
 
 // explain says whose error it is and, where it can, what to do. Verdicts of the contract stay what they are.
 func explain(err error) error {
-	if err == nil || err == errWrite || errors.Is(err, idempotency.ErrSessionDead) || errors.Is(err, idempotency.ErrRefused) {
+	if err == nil || err == errWrite || errors.Is(err, idempotency.ErrSessionDead) || errors.Is(err, idempotency.ErrRefused) || errors.Is(err, idempotency.ErrRejected) {
 		return err
 	}
 	advice := ""

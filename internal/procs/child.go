@@ -108,6 +108,9 @@ func (c *Child) Kill() {
 	<-c.done
 }
 
+// Interrupt sends the child an interrupt, as Ctrl-C does. Where there are no signals, and to what has ended, it does nothing.
+func (c *Child) Interrupt() { _ = c.cmd.Process.Signal(os.Interrupt) }
+
 // Stop lets go of the child, waits for it to end by itself, and kills it when it has not within grace. It returns
 // what the process ended with: nil for status 0.
 func (c *Child) Stop(grace time.Duration) error {

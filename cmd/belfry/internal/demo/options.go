@@ -18,6 +18,9 @@ type Options struct {
 	Kills     int           // in the second night, 0 to 20
 	Store     storeurl.URL  // of a database to run in; zero: a SQLite file of the demo's own
 	Dir       string        // for its files, kept; "": a temporary folder, removed
+
+	// Hurry, once it is closed, makes replicas that are stopped not wait for their handlers. Nil: they may take their time.
+	Hurry <-chan struct{}
 }
 
 const (

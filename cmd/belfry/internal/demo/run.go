@@ -58,6 +58,7 @@ func Run(ctx context.Context, o Options, s *Screen) (r Result, err error) {
 	f := fleet.New(dir, fleet.Spec{
 		Namespace: at.namespace, Store: at.client.URL().Secret(), Concurrency: o.concurrency(), Timing: fleet.Brisk(o.Replicas),
 	}, "demo", "replica")
+	f.Hurry = o.Hurry
 	w := newShow(o, s, f, at, &ledger{path: filepath.Join(dir, ledgerFile)}, url)
 	w.kept = o.Dir
 	if err := w.play(ctx); err != nil {

@@ -18,6 +18,9 @@ import (
 // Fleet is the parent's side: replicas by name, each a process. One goroutine owns it and calls its methods; Close
 // ends it.
 type Fleet struct {
+	// Hurry, once it is closed, makes the replicas that Close stops not wait for their handlers. Nil: they may take their time.
+	Hurry <-chan struct{}
+
 	command []string // of this program: what makes it a replica
 	dir     string   // of log files
 	base    Spec     // with neither Name nor Seeds
@@ -202,6 +205,13 @@ func (f *Fleet) Close() error {
 	close(f.closing)
 	errs := make(chan error, len(f.live))
 	for name, r := range f.live {
+		go func() {
+			select {
+			case <-f.Hurry:
+				r.child.Interrupt()
+			case <-r.child.Done():
+			}
+		}()
 		go func() {
 			if err := r.child.Stop(f.patience()); err != nil {
 				errs <- fmt.Errorf("fleet: replica %q: stop: %w%s", name, err, f.lastWords(name))

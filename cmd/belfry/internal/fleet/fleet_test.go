@@ -30,14 +30,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// declare makes a job of each second, or the error that the plan asks for.
+// declare makes a job of each second, whose handler the plan may ask to stay until it is told to end, or the error that it asks for.
 func declare(_ Spec, _ *storeurl.Client, plan []byte, report func(Event)) ([]jobs.Job, error) {
 	if string(plan) == `"fail"` {
 		return nil, errors.New("asked to fail")
 	}
-	return []jobs.Job{{Name: "tick", Schedule: jobs.Every(time.Second), Run: func(_ context.Context, o jobs.Occurrence) error {
+	return []jobs.Job{{Name: "tick", Schedule: jobs.Every(time.Second), Timeout: time.Hour, Run: func(ctx context.Context, o jobs.Occurrence) error {
 		report(Event{Kind: Started, Job: o.Job, Due: o.Due, At: time.Now()})
-		return nil
+		if string(plan) == `"stay"` {
+			<-ctx.Done()
+		}
+		return ctx.Err()
 	}}}, nil
 }
 
@@ -108,6 +111,29 @@ func TestLife(t *testing.T) {
 	agree("a", "b")
 	f.Release("b")
 	agree("a")
+}
+
+// TestHurry closes a fleet whose handler would stay for the whole drain of an hour.
+func TestHurry(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.base.Timing.Drain = time.Hour
+	hurry := make(chan struct{})
+	f.Hurry = hurry
+	if _, err := f.Start("a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Go("stay"); err != nil {
+		t.Fatal(err)
+	}
+	started := false
+	if err := f.Await(t.Context(), func(e Event) { started = started || e.Kind == Started }, func() bool { return started }); err != nil {
+		t.Fatal(err)
+	}
+	close(hurry)
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestDeathIsTold(t *testing.T) {

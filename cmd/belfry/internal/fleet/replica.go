@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"sync/atomic"
 	"time"
 
@@ -81,7 +83,25 @@ func Replica(ctx context.Context, parent *procs.Parent, declare Declare) (err er
 	if spec.Usage > 0 {
 		go watchUsage(watching, spec.Usage, &calls, report)
 	}
+	defer hurries(s)()
 	return s.Run(ctx)
+}
+
+// hurries makes an interrupt, which the parent alone sends, end the drain that runs or comes. It returns what ends the watch.
+func hurries(s *scheduler.Scheduler) (end func()) {
+	signals, ended := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, os.Interrupt)
+	go func() {
+		select {
+		case <-signals:
+			s.Hurry()
+		case <-ended:
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(ended)
+	}
 }
 
 // released makes the parent's letting go before the start an end in order.

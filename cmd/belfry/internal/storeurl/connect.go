@@ -52,7 +52,7 @@ func Connect(ctx context.Context, u URL) (*Client, error) {
 	case MySQL:
 		err = c.connectMySQL(ctx)
 	default:
-		return nil, errNone
+		return nil, ErrNone
 	}
 	if err != nil {
 		c.Close()

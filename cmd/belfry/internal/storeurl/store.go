@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
 
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/idempotency/mysql"
@@ -16,6 +19,7 @@ import (
 type Store interface {
 	idempotency.Store
 	idempotency.History
+	idempotency.Control
 	// DropNamespace removes all rows of a namespace; it wraps idempotency.ErrRefused while a session of it is live.
 	DropNamespace(ctx context.Context, namespace string) error
 	// Close closes the store, and leaves the client open.
@@ -33,6 +37,26 @@ func (c *Client) Open(ctx context.Context) (Store, error) {
 	default:
 		return opened(sqlite.Open(ctx, c.url.path, nil))
 	}
+}
+
+// OpenMade opens a store that replicas use, for who looks at it and steers it: it makes and upgrades nothing, refuses where
+// that would be needed, and leaves it to the replicas to judge the server. Prefix is that of Migrate. The caller closes the
+// store, before the client.
+func (c *Client) OpenMade(ctx context.Context, prefix string) (Store, error) {
+	quiet := slog.New(slog.DiscardHandler)
+	switch c.url.kind {
+	case Postgres:
+		return opened(postgres.Open(ctx, c.pool, &postgres.Options{Prefix: prefix, NoMigrate: true, AllowLossy: true, Logger: quiet}))
+	case MySQL:
+		return opened(mysql.Open(ctx, c.db, &mysql.Options{Prefix: prefix, NoMigrate: true, AllowLossy: true, Logger: quiet}))
+	}
+	if prefix != "" {
+		return nil, errNoPrefix
+	}
+	if _, err := os.Stat(c.url.path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("store %s: there is no such file; give the path of the one that the replicas use", c.url)
+	}
+	return opened(sqlite.Open(ctx, c.url.path, &sqlite.Options{NoMigrate: true}))
 }
 
 // opened keeps a nil pointer from becoming a Store.
@@ -84,13 +108,13 @@ func (u URL) Script(prefix string) (string, error) {
 		}
 		return sqlite.Script(nil)
 	}
-	return "", errNone
+	return "", ErrNone
 }
 
-var (
-	errNoPrefix = errors.New("sqlite: tables have no other prefix than belfry_; leave --prefix out")
-	errNone     = errors.New("no store is named; give --store or set " + Variable + ": " + forms)
-)
+// ErrNone is the error of whoever needs a store, and was told of none.
+var ErrNone = errors.New("no store is named; give --store or set " + Variable + ": " + forms)
+
+var errNoPrefix = errors.New("sqlite: tables have no other prefix than belfry_; leave --prefix out")
 
 // Keys is the driver's KeySource of a table with the key in one column and its slot in another; keys compare by their
 // bytes there. The names go into the query as they are.
