@@ -87,7 +87,7 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 	c.every(c.cfg.callTimeout(), func() bool { return c.renew(mine) })
 	c.every(c.cfg.Lease/2, func() bool { return c.listMine(mine) })
 	c.every(c.cfg.Grace/2, func() bool { return c.touchPasses(mine) })
-	c.every(pruneEvery, func() bool { return c.prune(mine) })
+	c.every(max(pruneEvery, c.cfg.Lease), func() bool { return c.prune(mine) })
 }
 
 func (c *Core) closeSession(s idempotency.Session, then func()) {
@@ -246,7 +246,7 @@ func (c *Core) declared(s *session, mine []*job, entries []idempotency.Entry) {
 	c.announce()
 }
 
-// pruneEvery is how often one replica of a cluster removes what is older than
+// pruneEvery is how often, or each lease where that is longer, one replica of a cluster removes what is older than
 // the retention, pruneBatch how much at a time.
 const (
 	pruneEvery = time.Minute
