@@ -27,6 +27,7 @@ type Memory struct {
 var (
 	_ Store   = (*Memory)(nil)
 	_ History = (*Memory)(nil)
+	_ Control = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store with the clock now; nil means time.Now. The
@@ -94,6 +95,7 @@ func (m *Memory) OpenSession(ctx context.Context, o Opening) (Session, Renewal, 
 		defs: make(map[string]Definition), runs: make(map[*row]struct{}),
 	}
 	sp.sessions = append(sp.sessions, s)
+	sp.horizon = o.Horizon
 	return Session{Namespace: o.Namespace, ID: s.id}, Renewal{Now: now, Store: m.id, Highest: m.last}, nil
 }
 

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -9,7 +10,8 @@ import (
 // decision of it.
 type entry struct {
 	Entry
-	won map[int64]int64
+	won         map[int64]int64
+	unannounced time.Duration // as Retire has counted
 }
 
 // Declare announces definitions; see Entries.
@@ -39,17 +41,31 @@ func (c *call) declare(d Declaration) {
 	if at := (jobHash{d.Job, d.Hash}); c.seen[at] == 0 {
 		c.seen[at] = c.m.draw()
 	}
-	if c.entries[d.Job] != nil {
-		return
-	}
 	opened := instant(d.Opened)
 	if opened.After(c.now.Add(c.by.Tolerance)) {
 		opened = c.now
+	}
+	if e := c.entries[d.Job]; e != nil {
+		c.redeclare(e, opened, instant(d.Next))
+		return
 	}
 	c.entries[d.Job] = &entry{
 		Entry: Entry{Definition: d.Definition, Opened: opened, Next: instant(d.Next)},
 		won:   make(map[int64]int64),
 	}
+}
+
+// redeclare is for a job that has an entry. Opened never moves back here either.
+func (c *call) redeclare(e *entry, opened, next time.Time) {
+	was := e.Opened
+	e.unannounced = 0
+	if (was.IsZero() || !e.Retired.IsZero()) && opened.After(was) {
+		e.Opened, e.Next = opened, next
+	}
+	if !e.Retired.IsZero() && !was.IsZero() && e.Opened.After(was) {
+		c.record(Range{Job: e.Job, From: was, To: e.Opened, Count: 1, Outcome: Missed, Reason: "retired"})
+	}
+	e.Retired = time.Time{}
 }
 
 // entry returns the job's entry as callers see it.
@@ -133,12 +149,23 @@ func (c *call) write(e *entry, d Decision, by holder) {
 	}
 	if d.Keyed {
 		for _, due := range d.Run {
-			c.openKeyed(d.Job, instant(due), d.CatchUp)
+			if c.keyed[jobDue{d.Job, due.Unix()}] == nil { // one that a person skipped stays so
+				c.openKeyed(d.Job, instant(due), c.now, d.CatchUp)
+			}
 		}
 		return
 	}
+	c.writeRuns(e, d, by)
+}
+
+// writeRuns writes the runs of a decision about a job without keys.
+func (c *call) writeRuns(e *entry, d Decision, by holder) {
 	id := ID{Job: d.Job, Key: e.runKey()}
-	overlap := c.exclusive[keyOf(id)] != nil // before this decision wrote any
+	held := c.exclusive[keyOf(id)] != nil // before this decision wrote any
+	others := slices.Clone(c.waiting[keyOf(id)])
+	overtakes := held && !d.CatchUp && d.Overlap == OverlapCancel
+	skips := held && !d.CatchUp && (d.Overlap == OverlapSkip || d.Overlap == OverlapQueue && len(others) > 0)
+	parallel := d.Overlap == OverlapAllow && !(held && d.CatchUp)
 	claims := 0
 	for _, due := range d.Run {
 		id.Due = due
@@ -147,13 +174,16 @@ func (c *call) write(e *entry, d Decision, by holder) {
 		}
 		r := c.insert(id, by)
 		switch {
-		case overlap && !d.CatchUp:
+		case skips:
 			c.apply(r, Finish{Outcome: Skipped, Reason: "overlap"}, c.now)
-		case !overlap && claims < d.Claim && !c.busy(id):
-			c.run(r, by.nonce, true)
+		case claims < d.Claim && (parallel || !held && !c.busy(id)):
+			c.run(r, by.nonce, !parallel)
 			claims++
 		default:
 			c.apply(r, Finish{Outcome: Wait, Wake: c.now}, c.now)
+			if overtakes {
+				c.overtake(id, others, c.now)
+			}
 		}
 	}
 }
@@ -177,14 +207,4 @@ func (e *Entry) runKey() string {
 		return e.Key
 	}
 	return e.Job
-}
-
-func (c *call) openKeyed(job string, due time.Time, catchUp bool) {
-	at := jobDue{job, due.Unix()}
-	if c.keyed[at] != nil {
-		return
-	}
-	d := &keyedDue{job: job, due: due, opened: c.now, catchUp: catchUp}
-	c.keyed[at] = d
-	c.open = addDue(c.open, d)
 }

@@ -17,7 +17,7 @@ func (m *Memory) Lagging(ctx context.Context, s Session, q LagQuery) (lag Lag, e
 		l := lagging{call: c, q: q}
 		lag = Lag{
 			Now: c.now, Entries: l.lateEntries(), Open: l.openDues(),
-			Waiting: l.waitingRuns(), Orphaned: l.orphanedRuns(),
+			Waiting: l.waitingRuns(), Orphaned: l.orphanedRuns(), Controls: c.controls,
 		}
 		return nil
 	})
@@ -35,6 +35,9 @@ func (l *lagging) knows(job string) bool {
 	e := l.entries[job]
 	return e != nil && l.by.announced(job, e.Hash)
 }
+
+// asked reports whether runs of the job are asked for.
+func (l *lagging) asked(job string) bool { return l.knows(job) && !slices.Contains(l.q.Full, job) }
 
 // due reports whether this replica may act now on what lags since then, as far
 // as the rank decides that it has in the key's partition.
@@ -74,23 +77,31 @@ func (l *lagging) openDues() []OpenDue {
 		}
 		x := OpenDue{Job: d.job, Due: d.due, Opened: d.opened, CatchUp: d.catchUp, Finished: l.finished(d)}
 		for _, p := range d.passes {
-			if s := l.session(p.Session); s == nil || !s.live(l.now) {
-				continue
+			if s := l.session(p.Session); s != nil && s.live(l.now) {
+				x.Passes = append(x.Passes, p.copy())
 			}
-			own := *p
-			own.Mine, own.Finished = slices.Clone(p.Mine), slices.Clone(p.Finished)
-			x.Passes = append(x.Passes, own)
 		}
 		list = append(list, x)
 	}
 	return list
 }
 
+func (p *Pass) copy() Pass {
+	x := *p
+	x.Mine, x.Finished = slices.Clone(p.Mine), slices.Clone(p.Finished)
+	return x
+}
+
 func (l *lagging) waitingRuns() []Run {
 	var list []*row
-	for r := range l.waiting {
-		if l.knows(r.ID.Job) && l.due(r.ID.Key, r.Wake) && l.exclusive[keyOf(r.ID)] == nil {
-			list = append(list, r)
+	for at, rows := range l.waiting {
+		if !l.asked(at.job) || l.exclusive[at] != nil {
+			continue
+		}
+		for _, r := range rows {
+			if l.due(r.ID.Key, r.Wake) {
+				list = append(list, r)
+			}
 		}
 	}
 	return l.oldest(list, 2)
@@ -103,7 +114,7 @@ func (l *lagging) orphanedRuns() []Run {
 			continue
 		}
 		for r := range s.runs {
-			if l.knows(r.ID.Job) && l.due(r.ID.Key, s.died()) {
+			if l.asked(r.ID.Job) && l.due(r.ID.Key, s.died()) {
 				list = append(list, r)
 			}
 		}

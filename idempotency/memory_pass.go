@@ -71,10 +71,10 @@ func (m *Memory) CloseDue(ctx context.Context, s Session, job string, due time.T
 		switch {
 		case d == nil: // closed before, or never opened
 		case c.covered(d):
-			c.closeKeyed(d)
+			c.closeKeyed(d, c.now)
 		case missed != nil && due.Before(c.now.Add(-c.by.Horizon)):
 			c.record(*missed)
-			c.closeKeyed(d)
+			c.closeKeyed(d, c.now)
 		default:
 			return nil
 		}
@@ -84,11 +84,31 @@ func (m *Memory) CloseDue(ctx context.Context, s Session, job string, due time.T
 	return closed, err
 }
 
-func (c *call) closeKeyed(d *keyedDue) {
-	i, _ := findDue(c.open, d)
-	c.open = slices.Delete(c.open, i, i+1)
-	c.closed = addDue(c.closed, d)
-	d.closed, d.passes = true, nil
+// openKeyed opens a due that was never open, and reports whether it was so.
+func (sp *space) openKeyed(job string, due, now time.Time, catchUp bool) bool {
+	at := jobDue{job, due.Unix()}
+	d := sp.keyed[at]
+	switch {
+	case d == nil:
+		d = &keyedDue{job: job, due: due}
+		sp.keyed[at] = d
+	case !d.opened.IsZero():
+		return false
+	default:
+		sp.closed = removeDue(sp.closed, d)
+	}
+	d.opened, d.closed, d.catchUp = now, time.Time{}, catchUp
+	sp.open = addDue(sp.open, d)
+	return true
+}
+
+func (sp *space) closeKeyed(d *keyedDue, now time.Time) {
+	for _, p := range d.passes {
+		d.keys += p.Keys
+	}
+	sp.open = removeDue(sp.open, d)
+	sp.closed = addDue(sp.closed, d)
+	d.closed, d.passes = now, nil
 }
 
 // covered reports whether the finished bits of all passes cover the partitions.

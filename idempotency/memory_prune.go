@@ -12,6 +12,13 @@ type stale struct {
 	drop func()
 }
 
+// removed notes that no record of the due is left for sure.
+func (p *pruning) removed(due time.Time) {
+	if due.After(p.space.pruned) {
+		p.space.pruned = due
+	}
+}
+
 // Prune removes what is older than the session's retention; see Runs.
 func (m *Memory) Prune(ctx context.Context, s Session, limit int) (n int, err error) {
 	err = m.with(ctx, s, func(c *call) error {
@@ -29,7 +36,7 @@ func (c *call) prune(limit int) int {
 	for _, d := range slices.Backward(c.open) {
 		p.oldest[d.job] = d.due
 	}
-	list := slices.Concat(p.runs(), p.closedDues(), p.oldRanges())
+	list := slices.Concat(p.runs(), p.closedDues(), p.oldRanges(), p.oldCommands())
 	slices.SortStableFunc(list, func(a, b stale) int { return a.at.Compare(b.at) })
 	list = append(list, p.deadSessions()...)
 	list = list[:max(0, min(len(list), limit))]
@@ -68,6 +75,7 @@ func (p *pruning) runs() []stale {
 		for _, r := range d.inOrder() {
 			if len(list) < p.limit && r.State == Ended && p.may(r.ID.Job, r.ID.Due) {
 				list = append(list, stale{r.ID.Due, func() {
+					p.removed(r.ID.Due)
 					p.name(r, holder{})
 					delete(p.rows, refOf(r.ID))
 					p.thinned[d] = true
@@ -85,7 +93,10 @@ func (p *pruning) closedDues() []stale {
 			break
 		}
 		if p.may(d.job, d.due) {
-			list = append(list, stale{d.due, func() { delete(p.keyed, jobDue{d.job, d.due.Unix()}) }})
+			list = append(list, stale{d.due, func() {
+				p.removed(d.due)
+				delete(p.keyed, jobDue{d.job, d.due.Unix()})
+			}})
 		}
 	}
 	return list
@@ -98,7 +109,20 @@ func (p *pruning) oldRanges() []stale {
 			break
 		}
 		if p.may(r.Job, r.To) {
-			list = append(list, stale{r.To, func() { p.goneRanges[r] = true }})
+			list = append(list, stale{r.To, func() {
+				p.removed(r.To)
+				p.goneRanges[r] = true
+			}})
+		}
+	}
+	return list
+}
+
+func (p *pruning) oldCommands() []stale {
+	var list []stale
+	for _, x := range p.commands {
+		if p.may(x.ID.Job, x.At) {
+			list = append(list, stale{x.At, func() { delete(p.requests, x.Request) }})
 		}
 	}
 	return list
@@ -123,6 +147,7 @@ func (p *pruning) compact() {
 	p.closed = slices.DeleteFunc(p.closed, func(d *keyedDue) bool { return p.keyed[jobDue{d.job, d.due.Unix()}] == nil })
 	p.ranges = slices.DeleteFunc(p.ranges, func(r *Range) bool { return p.goneRanges[r] })
 	p.sessions = slices.DeleteFunc(p.sessions, func(s *session) bool { return p.goneSessions[s] })
+	p.commands = slices.DeleteFunc(p.commands, func(x *Command) bool { return p.requests[x.Request] != x })
 	for _, e := range p.entries {
 		for s := range p.goneSessions {
 			delete(e.won, s.id)

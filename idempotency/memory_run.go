@@ -56,12 +56,24 @@ func (c *call) claimNew(x Claim, nonce int64) Answer {
 	case !open:
 		return Answer{Verdict: Closed}
 	case x.Exclusive && c.busy(x.ID):
-		c.recordRun(x.ID, x.OnBusy, nonce)
+		c.recordBusy(x, nonce)
 		return Answer{Verdict: Busy}
 	}
 	r := c.insert(x.ID, holder{c.by.id, nonce})
 	c.run(r, nonce, x.Exclusive)
 	return won(r)
+}
+
+func (c *call) recordBusy(x Claim, nonce int64) {
+	others := slices.Clone(c.waiting[keyOf(x.ID)])
+	if x.OnQueued != nil && len(others) > 0 {
+		c.recordRun(x.ID, x.OnQueued, nonce)
+		return
+	}
+	c.recordRun(x.ID, x.OnBusy, nonce)
+	if x.Overtake {
+		c.overtake(x.ID, others, c.now)
+	}
 }
 
 // recordRun records that a run never ran, or waits; a nil f records nothing.
@@ -76,6 +88,11 @@ func (c *call) takeUp(r *row, x Claim, nonce int64) Answer {
 		return Answer{Verdict: Taken}
 	}
 	if r.State == Running && c.session(r.by.session).marked.IsZero() {
+		return Answer{Verdict: Taken}
+	}
+	if r.Cancel != "" {
+		outcome, reason := told(r.Cancel)
+		c.end(r, outcome, reason, c.now)
 		return Answer{Verdict: Taken}
 	}
 	if r.State == Waiting && r.Wake.After(c.now) {

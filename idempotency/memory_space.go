@@ -16,12 +16,19 @@ type space struct {
 	seen       map[jobHash]int64 // when a definition was first seen, by the counter
 	rows       map[ref]*row
 	dues       []*dueRows // the same rows by due, ascending
-	waiting    map[*row]struct{}
+	waiting    map[jobKey][]*row
 	exclusive  map[jobKey]*row // running exclusively
 	keyed      map[jobDue]*keyedDue
-	open       []*keyedDue // those that are not closed, by (due, job)
-	closed     []*keyedDue // those that are, by (due, job)
-	ranges     []*Range    // by (From, To, Job), then as recorded
+	open       []*keyedDue   // those that are not closed, by (due, job)
+	closed     []*keyedDue   // those that are, by (due, job)
+	ranges     []*Range      // by (From, To, Job), then as recorded
+	horizon    time.Duration // of the session that was opened last
+	counted    time.Time     // when Retire did, last
+	pruned     time.Time     // the latest due whose record Prune has removed
+
+	commands []*Command // as they came
+	requests map[string]*Command
+	controls int64 // see Lag
 }
 
 type (
@@ -67,11 +74,13 @@ func (d *dueRows) inOrder() []*row {
 
 // keyedDue is an open or closed due of a job with keys.
 type keyedDue struct {
-	job         string
-	due, opened time.Time
-	catchUp     bool // as its decision said
-	closed      bool
-	passes      []*Pass // by session; none where closed
+	job     string
+	due     time.Time
+	opened  time.Time // zero: never, since a person skipped it before
+	catchUp bool      // as its decision said
+	closed  time.Time // zero: it is open
+	keys    int64     // where closed
+	passes  []*Pass   // by session; none where closed
 }
 
 func newSpace(partitions int) *space {
@@ -80,9 +89,10 @@ func newSpace(partitions int) *space {
 		entries:    make(map[string]*entry),
 		seen:       make(map[jobHash]int64),
 		rows:       make(map[ref]*row),
-		waiting:    make(map[*row]struct{}),
+		waiting:    make(map[jobKey][]*row),
 		exclusive:  make(map[jobKey]*row),
 		keyed:      make(map[jobDue]*keyedDue),
+		requests:   make(map[string]*Command),
 	}
 }
 
@@ -160,13 +170,42 @@ func (c *call) run(r *row, nonce int64, exclusive bool) {
 // apply ends a row that runs or never ran, or lets it wait, as f says.
 func (sp *space) apply(r *row, f Finish, now time.Time) {
 	sp.leave(r)
-	r.Attempt, r.Reason, r.Text = f.Attempt, f.Reason, f.Text
+	if f.Outcome == Wait && r.Cancel != "" {
+		f.Outcome, f.Reason = told(r.Cancel)
+	}
+	r.Attempt, r.Reason, r.Text, r.Cancel = f.Attempt, f.Reason, f.Text, ""
 	if f.Outcome == Wait {
 		r.State, r.Wake = Waiting, instant(f.Wake)
 	} else {
 		r.State, r.Outcome, r.Finished = Ended, f.Outcome, now
 	}
 	sp.index(r)
+}
+
+// told is how a run ends that was told to.
+func told(cancel string) (Outcome, string) {
+	if cancel == Overtaken {
+		return Skipped, Overtaken
+	}
+	return Failed, cancel
+}
+
+// end ends a row that waits or runs without a word of who held it: attempts and text stay as they are.
+func (sp *space) end(r *row, o Outcome, reason string, now time.Time) {
+	sp.apply(r, Finish{Outcome: o, Reason: reason, Attempt: r.Attempt, Text: r.Text}, now)
+}
+
+// overtake tells the run that holds the key to end, unless its due is newer, and ends those of the waiting that are older.
+func (sp *space) overtake(id ID, waiting []*row, now time.Time) {
+	if x := sp.exclusive[keyOf(id)]; !x.ID.Due.After(id.Due) && x.Cancel == "" {
+		x.Cancel = Overtaken
+		sp.controls++
+	}
+	for _, r := range waiting {
+		if r.State == Waiting && r.ID.Due.Before(id.Due) {
+			sp.end(r, Skipped, Overtaken, now)
+		}
+	}
 }
 
 // name notes who wrote or claimed the row last; a session that a row names is
@@ -186,7 +225,7 @@ func (sp *space) name(r *row, by holder) {
 func (sp *space) index(r *row) {
 	switch r.State {
 	case Waiting:
-		sp.waiting[r] = struct{}{}
+		sp.waiting[keyOf(r.ID)] = append(sp.waiting[keyOf(r.ID)], r)
 	case Running:
 		sp.session(r.by.session).runs[r] = struct{}{}
 		if r.exclusive {
@@ -198,7 +237,7 @@ func (sp *space) index(r *row) {
 func (sp *space) leave(r *row) {
 	switch r.State {
 	case Waiting:
-		delete(sp.waiting, r)
+		sp.unqueue(r)
 	case Running:
 		delete(sp.session(r.by.session).runs, r)
 		if r.exclusive {
@@ -206,6 +245,17 @@ func (sp *space) leave(r *row) {
 			r.exclusive = false
 		}
 	}
+}
+
+func (sp *space) unqueue(r *row) {
+	at := keyOf(r.ID)
+	rows := sp.waiting[at]
+	i := slices.Index(rows, r)
+	if rows = slices.Delete(rows, i, i+1); len(rows) == 0 {
+		delete(sp.waiting, at)
+		return
+	}
+	sp.waiting[at] = rows
 }
 
 // busy reports whether another run of the row's job and key runs exclusively.
@@ -217,7 +267,7 @@ func (sp *space) busy(id ID) bool {
 // openDue returns the due if it is open, else nil.
 func (sp *space) openDue(job string, due time.Time) *keyedDue {
 	d := sp.keyed[jobDue{job, due.Unix()}]
-	if d == nil || d.closed {
+	if d == nil || !d.closed.IsZero() {
 		return nil
 	}
 	return d
@@ -232,6 +282,11 @@ func findDue(list []*keyedDue, d *keyedDue) (int, bool) {
 func addDue(list []*keyedDue, d *keyedDue) []*keyedDue {
 	i, _ := findDue(list, d)
 	return slices.Insert(list, i, d)
+}
+
+func removeDue(list []*keyedDue, d *keyedDue) []*keyedDue {
+	i, _ := findDue(list, d)
+	return slices.Delete(list, i, i+1)
 }
 
 // record adds a range, behind those that are equal.

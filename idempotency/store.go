@@ -84,7 +84,7 @@ type Entries interface {
 	// came late, and changes nothing. A job seen for the
 	// first time gets an entry with the declaration's Opened and Next; so does a job whose entry has the zero Opened,
 	// if the declaration's is not; and one that was retired, with a missed (retired) range, counted as one, from its old Opened
-	// to the new one where both are set: it is retired no more. The
+	// to the new one where both are set: it is retired no more. Here, too, Opened never moves back: an entry keeps a later one, and its Next. The
 	// store counts, with a counter and not a clock, when each (job, hash) was
 	// first seen. In force is, among the definitions that live sessions
 	// announce, the one of the highest Revision, then the one first seen last.
@@ -102,11 +102,12 @@ type Entries interface {
 	//   - when a run of the same (job, key) that this decision did not write is
 	//     running exclusively: waiting where CatchUp or OverlapCancel, which overtakes as Claim.Overtake does; waiting where
 	//     OverlapQueue and no run of the key that this decision did not write waits; else skipped (overlap), unless OverlapAllow;
+	//     (CatchUp comes first: then Overlap is without effect);
 	//   - else, oldest due first, running under (session, nonce), exclusively,
 	//     while Claim allows and no run of this decision already holds the key; or, where OverlapAllow, not exclusively, while Claim allows;
 	//   - else waiting, its wake time the store's now.
 	//
-	// A due that already has its row or open due is left as it is. A decision that was won by this same (session,
+	// A due that already has its row, or is open or closed, is left as it is. A decision that was won by this same (session,
 	// nonce) is answered won again. Runs of the answer are this decision's: running only while they are still held
 	// under (session, nonce).
 	Decide(ctx context.Context, s Session, nonce int64, d []Decision) ([]Decided, error)
@@ -117,7 +118,7 @@ type Entries interface {
 
 	// Retire counts, for each job that no live session announces, the time since any session's last count, of which at most two
 	// minutes: a fleet that was down counts nothing. A job that is announced counts from zero again. One that has
-	// come to after is retired: its open dues are closed, with a missed (retired) range of one for each; its
+	// come to after is retired, and what this says is done at each later count too, while it is: its open dues are closed, with a missed (retired) range of one for each; its
 	// runs that wait end skipped (retired); those that run under sessions which are not live, these being marked dead, end
 	// failed (abandoned). Answered are the jobs that nobody announces, by name; not those that were retired before.
 	Retire(ctx context.Context, s Session, after time.Duration) ([]Orphan, error)
@@ -144,7 +145,7 @@ type Runs interface {
 	//	StaleDefinition, Won  as above
 	//	Taken            there is no row, it has ended, its fence is not Seen, or it is running
 	//	                 under a session that is not marked dead
-	//	Taken            it is running and told to end: it ends so (see Canceled, Overtaken)
+	//	Taken            it is running and told to end: it ends so (see Canceled, Overtaken), its attempts and text as they were
 	//	Early            waiting, and its wake time has not come
 	//	Busy             Exclusive, and another run of (job, key) is running exclusively
 	//	Won              running under this (session, nonce) with a new fence
@@ -161,7 +162,7 @@ type Runs interface {
 
 	// Finish ends runs, or lets them wait, by their fence alone: it needs no live
 	// session. Exclusiveness ends with running. A run that is told to end does not wait: it ends as its Cancel says,
-	// with the text of f. The first rule that applies answers:
+	// with the attempts and the text of f. The first rule that applies answers:
 	//
 	//	Finished   the row was running with this fence
 	//	Fenced     there is no row, or its fence is another
@@ -201,10 +202,10 @@ type History interface {
 	// Ranges yields the range rows of a job, or of all jobs where job is empty, oldest first.
 	Ranges(ctx context.Context, namespace, job string) iter.Seq2[Range, error]
 
-	// Dues yields the dues in [from, to) that were opened of a job with keys, oldest first.
+	// Dues yields the dues in [from, to) that were opened of a job with keys, oldest first. The zero to is no bound.
 	Dues(ctx context.Context, namespace, job string, from, to time.Time) iter.Seq2[Due, error]
 
-	// Overview returns what is scheduled, open and alive. A namespace that has had no session is empty.
+	// Overview returns what is scheduled, open and alive. A namespace that has had no session has no partitions, and is empty.
 	Overview(ctx context.Context, namespace string) (Overview, error)
 
 	// Commands yields the records of a job's commands, or of all where job is empty, newest first.
@@ -215,16 +216,17 @@ type History interface {
 type Control interface {
 	// Submit applies a command and records it, in one transaction, once: a repetition with the same Request changes nothing, and
 	// returns the record of the first; one of another Kind, ID or Actor is rejected. A job without an entry, and one that was retired, is
-	// rejected. "Waits" means a run's row, waiting, with the store's now as its wake time and the reason "by hand".
+	// rejected; so is a key other than the job's name for a job without keys. "Waits" means a run's row, waiting, with the store's now as its wake time, the reason "by hand", and
+	// no text, attempts or crashes; it keeps its last fence. What else ends here keeps attempts and text.
 	//
 	//	Pause     the entry's pause begins at the store's now, and is open. Where dues of its last pause are not decided yet
-	//	          (PausedUntil > Opened) it begins where that one did. Changed is 0 where it is paused.
+	//	          (PausedUntil > Opened, which is set) it begins where that one did. Changed is 0 where it is paused.
 	//	Resume    an open pause ends at the store's now. Changed is 0 where there is none.
 	//	Trigger   a run of ID.Key waits, its due the store's now in whole seconds, its Request the command's. ID.Key is the
 	//	          job's name, or empty, for a job without keys. Of a job with keys an empty one opens a due at that second for all of them
-	//	          (CatchUp); Changed is 0 where that is there already. The record's ID.Due is the due.
+	//	          (CatchUp), without a Payload; Changed is 0 where that was opened already. The record's ID.Due is the due.
 	//	Skip      the due ID.Due, which must not be decided (> Opened), is recorded as skipped (by hand): a run's row for ID.Key
-	//	          where that is set or the job has no keys; else a closed due, and a range of one. Changed is 0 where it is there already and
+	//	          where that is set or the job has no keys; else a closed due that was never opened, and a range of one. Changed is 0 where it is there already and
 	//	          was skipped so; rejected where it is there otherwise, and for efficiency jobs, which are not decided here.
 	//	Backfill  each of Dues, which must be decided (<= Opened) and above all that Prune ever removed in the namespace. Of a job without
 	//	          keys, or of ID.Key where that is set: a run waits, where there is no row of the due, or one that ended missed or

@@ -167,7 +167,8 @@ type Claim struct {
 	OnBusy, OnQueued, OnExpired *Finish
 
 	// Overtake says that an insert which is Busy tells the run that holds the key to end: its Cancel becomes Overtaken,
-	// unless it is set; and that runs of (job, key) with older dues which wait are ended as skipped (overtaken). It needs an OnBusy that waits.
+	// unless it is set, or its due is newer; and that runs of (job, key) with older dues which wait are ended as skipped (overtaken), their
+	// attempts and text as they were. It needs an OnBusy that waits, and no OnQueued.
 	Overtake bool
 }
 
@@ -328,11 +329,11 @@ type Command struct {
 	Kind    CommandKind
 	ID      ID          // what it is about; see Control for which fields are used
 	Dues    []time.Time // of a Backfill: ascending, at most MaxBatch
-	Payload []byte      // of a Trigger; nil: the job's
+	Payload []byte      // of a Trigger; nil: the job's; at most 64 KiB
 	Actor   string      // who asks; 1 to 255 bytes
 	Reason  string      // why, for people; at most 64 KiB of valid UTF-8
 
-	// What the store records. A record holds neither Dues nor Payload.
+	// What the store records. A record holds neither Dues nor Payload, and of ID only what its kind uses.
 	At      time.Time
 	Changed int // how many dues, runs or entries it changed; 0: all was so already
 }

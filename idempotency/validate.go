@@ -58,6 +58,14 @@ func CheckDecisions(d []Decision) error {
 	})
 }
 
+// CheckCommand refuses a command that no store takes, or no namespace has, with an error that wraps ErrRejected.
+func CheckCommand(namespace string, c Command) error {
+	if err := errors.Join(CheckNamespace(namespace), c.Validate()); err != nil {
+		return fmt.Errorf("%w: %w", ErrRejected, err)
+	}
+	return nil
+}
+
 // CheckPasses is CheckBatch for SavePass in a store of that many partitions.
 func CheckPasses(p []Pass, partitions int) error {
 	return CheckBatch("save pass", p, func(x Pass) error { return x.Validate(partitions) })
@@ -210,6 +218,8 @@ func (c Claim) Validate() error {
 		errs = append(errs, errors.New("a take-up records nothing; leave OnBusy, OnQueued and OnExpired nil, and Overtake false"))
 	case (c.OnQueued != nil || c.Overtake) && (c.OnBusy == nil || c.OnBusy.Outcome != Wait || !c.Exclusive):
 		errs = append(errs, errors.New("OnQueued and Overtake are for an exclusive claim that waits where the key is held; set OnBusy to a wait"))
+	case c.OnQueued != nil && c.Overtake:
+		errs = append(errs, errors.New("a claim that overtakes is never queued behind what it ends; leave OnQueued nil, or Overtake false"))
 	case c.TakeUp && c.Seen < 0, !c.TakeUp && c.Seen != 0:
 		errs = append(errs, fmt.Errorf("seen fence %d; set that of the run to take up, and none for an insert", c.Seen))
 	}
@@ -251,6 +261,9 @@ func (c Command) Validate() error {
 	}
 	if !utf8.ValidString(c.Actor) || !utf8.ValidString(c.Reason) {
 		errs = append(errs, errors.New("actor or reason is not valid UTF-8; replace the bytes that are not"))
+	}
+	if c.Kind != Trigger && c.Payload != nil || len(c.Payload) > maxText {
+		errs = append(errs, fmt.Errorf("a payload of %d bytes; only a trigger has one, of at most %d", len(c.Payload), maxText))
 	}
 	if c.Kind == Skip || c.Kind == Cancel || c.Kind == Retry {
 		errs = append(errs, checkDue(c.ID.Due))

@@ -35,6 +35,7 @@ func (p *process) gated(h scheduler.Hooks) scheduler.Hooks {
 		Called:   through(p, h.Called),
 		Renewed:  through(p, h.Renewed),
 		Busy:     through(p, h.Busy),
+		Orphaned: through(p, h.Orphaned),
 	}
 }
 

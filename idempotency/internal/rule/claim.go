@@ -14,6 +14,7 @@ type Row struct {
 	Payload          []byte
 	Session, Nonce   int64 // of the last claim, or of who wrote the run
 	Wake             time.Time
+	Cancel           string // where running: why it is told to end
 }
 
 // Facts are what one claim is judged by, all as of one instant at which nobody else can change them.
@@ -22,6 +23,9 @@ type Facts struct {
 	Open  bool // the due is open
 	Row   *Row // nil: there is none
 	Held  bool // another run of the job and key is running exclusively
+
+	// Queued says that another run of the job and key waits; an insert that is Held and has an OnQueued looks at it, no other does.
+	Queued bool
 
 	// Of the session under which Row is running.
 	Marked    bool // marked dead
@@ -43,8 +47,10 @@ const (
 	Nothing Write = iota
 	Insert
 	TakeUp
-	RecordBusy    // the claim's OnBusy, as the run's row
+	RecordBusy    // the claim's OnBusy, as the run's row; where the claim overtakes, what it overtakes is told or ended too
+	RecordQueued  // the claim's OnQueued
 	RecordExpired // the claim's OnExpired
+	EndTold       // the row, which is running, ends as Told says
 )
 
 // Judge answers a claim by the table at idempotency.Runs: the first rule that applies.
@@ -72,6 +78,9 @@ func (c Claimer) insert(x idempotency.Claim, f Facts) (idempotency.Answer, Write
 	case !f.Open:
 		return idempotency.Answer{Verdict: idempotency.Closed}, Nothing
 	case x.Exclusive && f.Held:
+		if x.OnQueued != nil && f.Queued {
+			return idempotency.Answer{Verdict: idempotency.Busy}, RecordQueued
+		}
 		return idempotency.Answer{Verdict: idempotency.Busy}, when(x.OnBusy != nil, RecordBusy)
 	}
 	return idempotency.Answer{Verdict: idempotency.Won}, Insert
@@ -83,6 +92,8 @@ func (c Claimer) takeUp(x idempotency.Claim, f Facts) (idempotency.Answer, Write
 	case r == nil || r.State == idempotency.Ended || r.Fence != x.Seen,
 		r.State == idempotency.Running && !f.Marked:
 		return idempotency.Answer{Verdict: idempotency.Taken}, Nothing
+	case r.State == idempotency.Running && r.Cancel != "":
+		return idempotency.Answer{Verdict: idempotency.Taken}, EndTold
 	case r.State == idempotency.Waiting && r.Wake.After(c.Now):
 		return idempotency.Answer{Verdict: idempotency.Early, Retry: r.Wake.Sub(c.Now)}, Nothing
 	case x.Exclusive && f.Held:
@@ -91,6 +102,23 @@ func (c Claimer) takeUp(x idempotency.Claim, f Facts) (idempotency.Answer, Write
 		return won(r, r.Crashes+1), TakeUp
 	}
 	return won(r, r.Crashes), TakeUp
+}
+
+// Told is how a run ends, and why, that is told to end and does not say how. Its attempts and text stay.
+func Told(cancel string) (o idempotency.Outcome, reason string) {
+	if cancel == idempotency.Overtaken {
+		return idempotency.Skipped, cancel
+	}
+	return idempotency.Failed, cancel
+}
+
+// Heed is what becomes of a finish of a run with that Cancel: one that is told to end does not wait.
+func Heed(f idempotency.Finish, cancel string) idempotency.Finish {
+	if f.Outcome == idempotency.Wait && cancel != "" {
+		f.Outcome, f.Reason = Told(cancel)
+		f.Wake = time.Time{}
+	}
+	return f
 }
 
 func won(r *Row, crashes int) idempotency.Answer {

@@ -16,6 +16,57 @@ func Wins(e idempotency.Entry, d idempotency.Decision, limit time.Time) bool {
 		(d.Hash == e.Hash || d.Hash == e.InForce)
 }
 
+// Overlap is what a decision makes of its runs that have no row yet, oldest due first.
+type Overlap struct {
+	Claim     int                // so many of the first run
+	Exclusive bool               // those hold their key
+	Idle      idempotency.Finish // what is written of the others: they wait, or are skipped
+	Overtake  bool               // each that waits overtakes, as Claim.Overtake does; but nothing that this decision wrote
+}
+
+// Overlapping is for a decision about a job without keys. Held says that a run of the key is running exclusively,
+// queued that one waits, neither written by this decision; queued is looked at where held and the decision is OverlapQueue.
+func Overlapping(d idempotency.Decision, held, queued bool, now time.Time) Overlap {
+	o := Overlap{Claim: min(d.Claim, 1), Exclusive: true, Idle: idempotency.Finish{Outcome: idempotency.Wait, Wake: now}}
+	switch {
+	case held && d.CatchUp:
+		o.Claim = 0
+	case d.Overlap == idempotency.OverlapAllow:
+		o.Claim, o.Exclusive = d.Claim, false
+	case !held:
+	case d.Overlap == idempotency.OverlapCancel:
+		o.Claim, o.Overtake = 0, true
+	case d.Overlap == idempotency.OverlapQueue && !queued:
+		o.Claim = 0
+	default:
+		o.Claim = 0
+		o.Idle = idempotency.Finish{Outcome: idempotency.Skipped, Reason: "overlap"}
+	}
+	return o
+}
+
+// Opened is up to where a declaration's entry is opened, by its own word; the limit is the store's now + tolerance.
+func Opened(d idempotency.Declaration, now, limit time.Time) time.Time {
+	if d.Opened.After(limit) {
+		return now
+	}
+	return Instant(d.Opened)
+}
+
+// Redeclare is what a declaration makes of an entry that is there, with a range to record if missed is not nil. It
+// changes nothing where the entry is returned as it was.
+func Redeclare(e idempotency.Entry, d idempotency.Declaration, now, limit time.Time) (_ idempotency.Entry, missed *idempotency.Range) {
+	was := e.Opened
+	if opened := Opened(d, now, limit); (was.IsZero() || !e.Retired.IsZero()) && opened.After(was) {
+		e.Opened, e.Next = opened, Instant(d.Next)
+	}
+	if !e.Retired.IsZero() && !was.IsZero() && e.Opened.After(was) {
+		missed = &idempotency.Range{Job: e.Job, From: was, To: e.Opened, Count: 1, Outcome: idempotency.Missed, Reason: retired}
+	}
+	e.Retired = time.Time{}
+	return e, missed
+}
+
 // RunKey is the key of the entry's runs, and what its partition comes from.
 func RunKey(e idempotency.Entry) string {
 	if e.Key != "" {

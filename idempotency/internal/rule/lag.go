@@ -46,11 +46,11 @@ func (l *Lag) Entries() []idempotency.Entry {
 // Known reports whether the entry of the job has the hash that the session announced.
 func (l *Lag) Known(job string) bool { return l.known[job] }
 
-// Jobs are the known ones: nothing else needs to be offered.
+// Jobs are the known ones of which runs are asked for: no run of another needs to be offered.
 func (l *Lag) Jobs() []string {
 	var jobs []string
 	for job, known := range l.known {
-		if known {
+		if known && !slices.Contains(l.Query.Full, job) {
 			jobs = append(jobs, job)
 		}
 	}
@@ -87,7 +87,7 @@ type Runs struct {
 
 // Add considers a run that lags since then, and reports whether there are enough.
 func (r *Runs) Add(x idempotency.Run, since time.Time) (enough bool) {
-	if !r.lag.Known(x.ID.Job) || !r.lag.may(x.ID.Key, since) {
+	if !r.lag.Known(x.ID.Job) || slices.Contains(r.lag.Query.Full, x.ID.Job) || !r.lag.may(x.ID.Key, since) {
 		return false
 	}
 	if x.Crashes >= r.crashes {
