@@ -43,7 +43,7 @@ type Finished struct {
 }
 
 // Refused is a claim or a finish that the store refused. Cause is taken, busy,
-// early, expired, closed, stale definition or fenced. Of an efficiency job it is a run that is left out on this replica: busy,
+// early, expired, closed, stale definition or fenced; or overlap, where the due was recorded as skipped since a run of its key is at work. Of an efficiency job it is a run that is left out on this replica: busy,
 // expired, deadline or overtaken. It is an expected outcome, not an error.
 type Refused struct {
 	jobs.Occurrence
