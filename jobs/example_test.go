@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"time"
 
 	"github.com/belfry-go/belfry/jobs"
@@ -138,4 +140,82 @@ func ExamplePermanent() {
 	err := fmt.Errorf("charge: %w", jobs.Permanent(declined))
 	fmt.Println(err, jobs.IsPermanent(err))
 	// Output: charge: card declined true
+}
+
+// What a run is given is decoded, and what cannot be fails the run for good.
+func ExampleTyped() {
+	type invoice struct{ Customer string }
+	run := jobs.Typed(func(_ context.Context, o jobs.Occurrence, i invoice) error {
+		fmt.Println("bill", i.Customer)
+		return nil
+	})
+	fmt.Println(run(context.Background(), jobs.Occurrence{Payload: []byte(`{"Customer": "Ada"}`)}))
+	err := run(context.Background(), jobs.Occurrence{Payload: []byte(`{"Client": "Ada"}`)})
+	fmt.Println(jobs.IsPermanent(err), err)
+	// Output:
+	// bill Ada
+	// <nil>
+	// true payload of 17 bytes is no jobs_test.invoice: json: unknown field "Client"; mend it where the job is added, or the run was triggered
+}
+
+// A long handler tells that it gets on, so that StallAfter can be shorter than Timeout.
+func ExampleProgress() {
+	run := func(ctx context.Context, _ jobs.Occurrence) error {
+		for page := range 3 {
+			jobs.Progress(ctx, fmt.Sprintf("page %d of 3", page+1))
+		}
+		return nil
+	}
+	ctx := jobs.WithProgress(context.Background(), func(note string) { fmt.Println(note) }) // in a test; a scheduler does so itself
+	if err := run(ctx, jobs.Occurrence{}); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// page 1 of 3
+	// page 2 of 3
+	// page 3 of 3
+}
+
+// A handler logs with the logger of its run, and never has to say which run that is.
+func ExampleLogger() {
+	run := func(ctx context.Context, o jobs.Occurrence) error {
+		jobs.Logger(ctx).Info("charged", "cents", 500)
+		return nil
+	}
+	plain := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	ctx := jobs.WithLogger(context.Background(), plain.With("job", "renewals", "key", "c-1")) // in a test; a scheduler does so itself
+	if err := run(ctx, jobs.Occurrence{}); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// level=INFO msg=charged job=renewals key=c-1 cents=500
+}
+
+// A receiver that says when to come back is asked again then, and not when the back-off says.
+func ExampleRetryAfter() {
+	limited := errors.New("429 Too Many Requests")
+	err := fmt.Errorf("charge: %w", jobs.RetryAfter(30*time.Second, limited))
+	wait, asked := jobs.RetryDelay(err)
+	fmt.Println(err, errors.Is(err, limited), wait, asked)
+	// Output:
+	// charge: 429 Too Many Requests true 30s true
+}
+
+// A handler that finds nothing to do says so: its run is recorded as skipped, and neither as done nor as failed.
+func ExampleSkip() {
+	run := func(_ context.Context, o jobs.Occurrence) error {
+		if o.Key == "c-7" {
+			return jobs.Skip("the customer has left")
+		}
+		return nil
+	}
+	reason, skipped := jobs.SkipReason(run(context.Background(), jobs.Occurrence{Key: "c-7"}))
+	fmt.Println(skipped, reason)
+	// Output:
+	// true the customer has left
 }

@@ -21,9 +21,10 @@ type Hooks struct {
 	TakenUp  func(context.Context, TakenUp)         // this replica took an orphaned run over
 	Hedged   func(context.Context, jobs.Occurrence) // this replica claimed what a rank before it did not move
 	Stuck    func(context.Context, jobs.Occurrence) // a handler ignores its ended context; its worker stays taken
-	Moved    func(context.Context, []ring.Move)     // the ring changed
+	Moved    func(context.Context, Moved)           // the ring was built, or changed
 	Called   func(context.Context, Call)            // a call of the store returned
 	Renewed  func(context.Context, Renewed)         // the session was opened or renewed
+	Busy     func(context.Context, Busy)            // the number of handlers at work changed
 
 	// Orphaned: no live replica has a job's code. Told by one replica, when that is found, each hour, and when it is retired.
 	Orphaned func(context.Context, idempotency.Orphan)
@@ -46,6 +47,7 @@ type Finished struct {
 //
 //	taken             another replica has it, or it has ended
 //	busy              a run of its key is at work; of an efficiency job, here
+//	overlap           the due was recorded as skipped, since a run of its key is at work
 //	early             it is not due by the store's clock
 //	expired           it is older than the horizon; of an efficiency job, it waited for a worker for longer than MissedAfter,
 //	                  unless it was to wait, for a run of its key, or for its Limit where it has keys
@@ -75,6 +77,19 @@ type Decided struct {
 type TakenUp struct {
 	jobs.Occurrence
 	Crashes int // how often its holders died, this one included
+}
+
+// Moved is a new ring. The first one of a replica moves nothing.
+type Moved struct {
+	Members []string    // the owners, sorted; none: nobody owns anything
+	Moves   []ring.Move // the partitions that changed their owner, by partition
+}
+
+// Busy says how much of this replica is at work. What changes to and fro within a moment may go untold; the
+// last state never does.
+type Busy struct {
+	Running int // handlers that have not returned, stuck ones included
+	Workers int // Config.Concurrency
 }
 
 // Call is one call of the store.

@@ -68,20 +68,23 @@ func (o *observer) close() {
 	}
 }
 
-func (o *observer) put(f func(Hooks)) {
+// put reports whether there was room.
+func (o *observer) put(f func(Hooks)) bool {
 	if len(o.hooks) == 0 {
-		return
+		return true
 	}
 	select {
 	case o.queue <- f:
+		return true
 	default:
 		o.dropped.Add(1)
+		return false
 	}
 }
 
-// notify queues one value for one hook, if that is set.
-func notify[T any](o *observer, hook func(Hooks) func(context.Context, T), v T) {
-	o.put(func(h Hooks) {
+// notify queues one value for one hook, if that is set, and reports whether there was room.
+func notify[T any](o *observer, hook func(Hooks) func(context.Context, T), v T) bool {
+	return o.put(func(h Hooks) {
 		if f := hook(h); f != nil {
 			f(o.ctx, v)
 		}
@@ -96,9 +99,24 @@ func (o *observer) called(c Call) {
 	notify(o, func(h Hooks) func(context.Context, Call) { return h.Called }, c)
 }
 
+// moved tells the rings as they follow each other; nil is one that nobody owns anything of.
 func (o *observer) moved(before, now *ring.Ring) {
+	var m Moved
+	if now != nil {
+		m.Members = now.Members()
+	}
 	if before != nil && now != nil {
-		notify(o, func(h Hooks) func(context.Context, []ring.Move) { return h.Moved }, ring.Plan(before, now))
+		m.Moves = ring.Plan(before, now)
+	}
+	notify(o, func(h Hooks) func(context.Context, Moved) { return h.Moved }, m)
+}
+
+// observeBusy tells how many handlers are at work, if that has changed since it was told; where there was no room,
+// after the next step again.
+func (r *runner) observeBusy() {
+	b := Busy{Running: len(r.cancels), Workers: r.cfg.Concurrency}
+	if b != r.busy && notify(r.observer, func(h Hooks) func(context.Context, Busy) { return h.Busy }, b) {
+		r.busy = b
 	}
 }
 

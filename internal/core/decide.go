@@ -129,7 +129,7 @@ func (c *Core) beginDecided(j *job, runs []idempotency.Run, late, hedged bool) {
 		case r.State == idempotency.Running:
 			c.begin(j, r, fresh, hedged)
 		case r.Outcome == idempotency.Skipped:
-			c.emit(Refused{Occurrence: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), Cause: "busy"})
+			c.emit(Refused{Occurrence: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), Cause: reasonOverlap})
 		case r.State == idempotency.Waiting:
 			if j.Overlap == jobs.OverlapCancel {
 				c.sweepSoon(0) // the run that was told to end may be ours

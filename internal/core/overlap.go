@@ -52,3 +52,12 @@ func (c *Core) insertion(p *pass, key string) idempotency.Claim {
 	}
 	return claim
 }
+
+// refusal is the cause that is told of an insertion which was not won. Where the store has recorded that the run is skipped it is
+// overlap, but for OverlapQueue, of which the answer does not tell whether the run waits or is skipped.
+func refusal(claim idempotency.Claim, v idempotency.Verdict) string {
+	if v == idempotency.Busy && claim.OnBusy != nil && claim.OnBusy.Outcome == idempotency.Skipped {
+		return reasonOverlap
+	}
+	return cause(v)
+}

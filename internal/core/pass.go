@@ -183,7 +183,7 @@ func (c *Core) claimKey(p *pass, key string) {
 	c.claims.add(claim,
 		func(a idempotency.Answer) {
 			c.reserve(p.job, -1)
-			c.claimed(p, claim.ID, a)
+			c.claimed(p, claim, a)
 			if claim.Overtake && a.Verdict == idempotency.Busy {
 				c.sweepSoon(0) // the run that was told to end may be ours
 			}
@@ -196,7 +196,8 @@ func (c *Core) claimKey(p *pass, key string) {
 
 // claimed takes the answer for one key of a pass. A key is settled when it was won or
 // taken, or when its skip, wait or miss has been recorded; nothing else counts.
-func (c *Core) claimed(p *pass, id idempotency.ID, a idempotency.Answer) {
+func (c *Core) claimed(p *pass, claim idempotency.Claim, a idempotency.Answer) {
+	id := claim.ID
 	p.out--
 	p.moved = c.now.Mono
 	if a.Verdict == idempotency.Won {
@@ -205,7 +206,7 @@ func (c *Core) claimed(p *pass, id idempotency.ID, a idempotency.Answer) {
 		c.begin(p.job, run, p.past, has(p.hedge, c.partition(id.Key)))
 		return
 	}
-	c.emit(Refused{Occurrence: c.occurrence(p.job, id, 0, 0, nil), Cause: cause(a.Verdict)})
+	c.emit(Refused{Occurrence: c.occurrence(p.job, id, 0, 0, nil), Cause: refusal(claim, a.Verdict)})
 	switch a.Verdict {
 	case idempotency.Taken, idempotency.Busy, idempotency.Expired:
 		p.count++

@@ -89,7 +89,7 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 	c.every(c.cfg.callTimeout(), func() bool { return c.renew(mine) })
 	c.every(c.cfg.Lease/2, func() bool { return c.listMine(mine) })
 	c.every(c.cfg.Grace/2, func() bool { return c.touchPasses(mine) })
-	c.every(pruneEvery, func() bool { return c.upkeep(mine) })
+	c.every(c.cfg.upkeepEvery(), func() bool { return c.upkeep(mine) })
 	c.every(rosterEvery, func() bool { return c.watchRoster(mine) })
 }
 
@@ -253,12 +253,12 @@ func (c *Core) declared(s *session, mine []*job, entries []idempotency.Entry) {
 	c.announce()
 }
 
-// pruneEvery is how often one replica of a cluster removes what is older than
-// the retention, pruneBatch how much at a time.
-const (
-	pruneEvery = time.Minute
-	pruneBatch = 1000
-)
+// pruneBatch is how much of what is older than the retention is removed at a time.
+const pruneBatch = 1000
+
+// upkeepEvery is how often one replica of a cluster cleans up. Since Retire counts two minutes at most, a lease above
+// that makes retiring take longer, which harms nobody; and in users' tests, where only the days matter, it costs less.
+func (c Config) upkeepEvery() time.Duration { return max(time.Minute, c.Lease) }
 
 // upkeep lets the owner of partition 0 clean up, so that one replica does.
 func (c *Core) upkeep(s *session) bool {

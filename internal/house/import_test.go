@@ -53,6 +53,7 @@ var onlyIn = []struct {
 	{"go.yaml.in/yaml", []string{"examples"}},
 	{"github.com/redis/go-redis", []string{"idempotency/redis", "cmd", "examples"}},
 	{"go.etcd.io/etcd", []string{"idempotency/etcd", "membership/etcdelector", "cmd", "examples"}},
+	{"github.com/prometheus", []string{"scheduler/promhooks", "examples"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},
 	{"github.com/spf13/pflag", []string{"cmd"}},
 }

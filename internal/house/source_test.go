@@ -41,7 +41,7 @@ func checkLength(t *tree) (bad []string) {
 }
 
 // checkSleep: a test waits for what it waits for, never for a time to pass. The fake time of a synctest bubble costs
-// nothing: a file that imports testing/synctest may, and what is given to a function of the package that opens a bubble.
+// nothing: a file that imports testing/synctest or schedulertest may, and what is given to a function of the package that opens a bubble.
 func checkSleep(t *tree) (bad []string) {
 	openers := make(map[string][]string) // folder: the functions that open a bubble
 	for _, f := range t.files {
@@ -52,7 +52,7 @@ func checkSleep(t *tree) (bad []string) {
 		})
 	}
 	for _, f := range t.files {
-		if !f.test() || f.local("testing/synctest") != "" {
+		if !f.test() || f.local("testing/synctest") != "" || f.local(module+"/scheduler/schedulertest") != "" {
 			continue
 		}
 		f.calls("time", func(name string, at token.Pos) {
