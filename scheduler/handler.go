@@ -8,12 +8,14 @@ import (
 
 	"github.com/belfry-go/belfry/internal/completion"
 	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // startHandler runs one handler in a goroutine of its own. The core bounds how many there are.
 func (r *runner) startHandler(a core.Start) {
 	ctx, cancel := context.WithCancelCause(r.base)
 	ctx, mark := completion.With(ctx, a.Occurrence)
+	ctx = r.tools(ctx, a)
 	r.cancels[a.Handle] = cancel
 	r.observer.started(a.Occurrence)
 	run := a.Job.Run
@@ -26,6 +28,13 @@ func (r *runner) startHandler(a core.Start) {
 		}()
 		guard(&ended, func() error { return run(ctx, a.Occurrence) })
 	})
+}
+
+// tools gives a handler's context what jobs.Progress and jobs.Logger work with.
+func (r *runner) tools(ctx context.Context, a core.Start) context.Context {
+	p, o := &progress{handle: a.Handle}, a.Occurrence
+	ctx = jobs.WithProgress(ctx, func(note string) { r.mail.progressed(p, note) })
+	return jobs.WithLogger(ctx, r.log.With("job", o.Job, "key", o.Key, "due", o.Due, "request", o.Request, "fence", o.Fence, "attempt", o.Attempt))
 }
 
 var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit) instead of returning")

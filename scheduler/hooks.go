@@ -24,21 +24,26 @@ type Hooks struct {
 	Moved    func(context.Context, []ring.Move)     // the ring changed
 	Called   func(context.Context, Call)            // a call of the store returned
 	Renewed  func(context.Context, Renewed)         // the session was opened or renewed
+
+	// Orphaned: no live replica has a job's code. Told by one replica, when that is found, each hour, and when it is retired.
+	Orphaned func(context.Context, idempotency.Orphan)
 }
 
 // Finished is an attempt's end.
 type Finished struct {
 	jobs.Occurrence
 	Outcome idempotency.Outcome // Wait: another attempt follows, here or elsewhere
-	Reason  string              // exhausted, permanent, panic, timeout, abandoned; retry or released where it waits; empty where done
-	Late    time.Duration       // from when it should have started, which is the due and what Job.Spread delays it by, to the handler's start
-	Took    time.Duration       // the handler's time
-	Err     error               // the handler's; it may come after the run was completed (InTx), and then the outcome is done
+	// Reason is exhausted, permanent, panic, timeout, stalled, canceled or abandoned where it failed; handler, deadline or overtaken where it is
+	// skipped; retry, panic, timeout, stalled, released, unstarted or by hand where it waits; empty where done.
+	Reason string
+	Late   time.Duration // from when it should have started, which is the due and what Job.Spread delays it by, to the handler's start
+	Took   time.Duration // the handler's time
+	Err    error         // the handler's; it may come after the run was completed (InTx), and then the outcome is done
 }
 
 // Refused is a claim or a finish that the store refused. Cause is taken, busy,
-// early, expired, closed, stale definition or fenced. It is an expected
-// outcome, not an error.
+// early, expired, closed, stale definition or fenced. Of an efficiency job it is a run that is left out on this replica: busy,
+// expired, deadline or overtaken. It is an expected outcome, not an error.
 type Refused struct {
 	jobs.Occurrence
 	Cause string
@@ -49,7 +54,7 @@ type Decided struct {
 	Job     string
 	Dues    []time.Time // to run
 	Missed  int64       // recorded as missed; why, each range row says (see jobs.Missed)
-	Skipped int64       // recorded as skipped: paused
+	Skipped int64       // recorded as skipped: paused, or past Job.StartWithin
 }
 
 // TakenUp is an orphaned run that this replica took over.

@@ -137,6 +137,9 @@ func (r *runner) observe(a core.Action) {
 		r.session = false
 		r.report()
 		r.log.Warn("session lost; its handlers are cancelled and a new one is opened", "session", a.Session, "why", a.Why)
+	case core.Orphaned:
+		r.logOrphan(a)
+		notify(o, func(h Hooks) func(context.Context, idempotency.Orphan) { return h.Orphaned }, idempotency.Orphan(a))
 	case core.Skewed:
 		r.logSkew(a)
 	case core.NoMoreDues:
@@ -166,6 +169,15 @@ func (r *runner) logSkew(a core.Skewed) {
 	}
 	r.log.Warn("this host's clock differs from the store's: correctness jobs run on the store's time and are not affected, efficiency jobs run on this host's; keep both hosts in step by NTP",
 		"by", a.Offset.Abs(), "ahead", ahead)
+}
+
+// logOrphan logs that nobody has the code of a job.
+func (r *runner) logOrphan(a core.Orphaned) {
+	if a.Retired {
+		r.log.Warn("a job is retired, since no live replica has had its code for long: what was left of it is recorded as missed, skipped or failed", "job", a.Job, "for", a.For)
+		return
+	}
+	r.log.Warn("no live replica has a job's code, so that it does not run; deploy it again, or let it be retired", "job", a.Job, "for", a.For)
 }
 
 // logState logs that this replica is out of the ring, and that it is back.

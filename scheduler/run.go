@@ -216,7 +216,7 @@ func (r *runner) result() error {
 	case r.failed != nil:
 		return fmt.Errorf("scheduler: namespace %q: %w", r.cfg.Namespace, r.failed)
 	case len(r.stopped.Cut) > 0:
-		return fmt.Errorf("scheduler: stopped with %d runs cut off, which other replicas repeat: %s", len(r.stopped.Cut), names(r.stopped.Cut))
+		return fmt.Errorf("scheduler: stopped with %d runs cut off, which other replicas repeat, or record as abandoned where they must not be: %s", len(r.stopped.Cut), names(r.stopped.Cut))
 	}
 	r.log.Info("stopped")
 	return nil

@@ -177,7 +177,8 @@ func (s *Scheduler) setReady(err error) {
 
 // Run runs this replica until ctx ends, and then drains: it announces that it
 // leaves, claims nothing more, lets running handlers finish for up to
-// Config.Drain, cancels the others, releases their runs and closes its session.
+// Config.Drain, or until Hurry, cancels the others, releases their runs and closes its session. A program ends ctx at the first
+// SIGTERM, and calls Hurry at the second.
 // It returns nil after a clean drain, else an error that names what was cut
 // off, or why the store refused this replica for good. It closes nothing that
 // it was given, and can be called once. A store that cannot be reached is no reason to return: it waits and says so.
@@ -200,6 +201,17 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	s.ready = errors.New("scheduler: not ready: stopped")
 	s.mu.Unlock()
 	return err
+}
+
+// Hurry ends the wait of a Run that drains for its handlers at once: those that are still at work are cancelled, and what
+// returns is released, as when Config.Drain is over. Before ctx has ended it makes the drain that comes not wait. Without a
+// Run it does nothing. It never blocks.
+func (s *Scheduler) Hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mail != nil {
+		s.mail.post(core.Hurry{})
+	}
 }
 
 // solitary is the membership of a replica that knows of no others.

@@ -161,6 +161,9 @@ type (
 	// SteppedBack is a store whose clock went back.
 	SteppedBack struct{ By time.Duration }
 
+	// Orphaned is a job that no live replica has the code of: told when that is found, each hour, and when it is retired.
+	Orphaned idempotency.Orphan
+
 	// Problem is something that an operator has to know of.
 	Problem struct {
 		Job string    // empty: none
@@ -192,4 +195,5 @@ func (SteppedBack) action() {}
 func (NoMoreDues) action()  {}
 func (WallStepped) action() {}
 func (Skewed) action()      {}
+func (Orphaned) action()    {}
 func (Problem) action()     {}

@@ -81,7 +81,11 @@ type Core struct {
 	waking   map[dueKey]*timer   // when more of an open due starts
 	local    []localRun          // efficiency runs that wait for a worker
 
+	orphans map[string]time.Duration // jobs that nobody has, and when that was told last
+
 	draining bool
+	hurried  bool   // nobody waits for handlers
+	cutting  bool   // they are told to end
 	stopping string // why
 	leaving  bool
 	stopped  bool
@@ -95,7 +99,7 @@ func New(c Config) *Core {
 	}
 	core.workers = workers{
 		held: map[int64]*held{}, byFence: map[int64]*held{},
-		known: map[int64]time.Duration{}, localKeys: map[localKey]bool{},
+		known: map[int64]time.Duration{}, asked: map[idempotency.ID]asked{}, lanes: map[localKey]*localLane{},
 	}
 	core.sweeper.taking = map[idempotency.ID]bool{}
 	core.backlog.reset()
@@ -183,8 +187,12 @@ func (c *Core) handle(e Event) {
 		c.sweeper.hinted = true
 	case Heard:
 		c.hearFences(e)
+	case Progressed:
+		c.progressed(e)
 	case Stop:
 		c.drain(e.Why)
+	case Hurry:
+		c.hurry()
 	}
 }
 

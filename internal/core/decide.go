@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // lookAfter is how soon after a due of a job with keys the replicas that do not
@@ -64,8 +65,11 @@ func (c *Core) decide(j *job) (spent int) {
 	}
 	d.CatchUp = j.behind || len(d.Run) > 1 || len(d.Run) == 1 && until.Sub(d.Run[0]) > c.cfg.Lease
 	j.behind = d.Opened.Before(until)
-	if !j.keyed() {
-		d.Claim = min(c.workers.free(c), len(d.Run), 1) // all are of one key
+	d.Overlap = j.overlap()
+	if j.keyed() {
+		j.skipLate(&d, until)
+	} else {
+		d.Claim = c.claimable(j, len(d.Run))
 	}
 	c.workers.reserved += d.Claim
 	j.deciding = true
@@ -113,10 +117,13 @@ func (c *Core) beginDecided(j *job, runs []idempotency.Run, late, hedged bool) {
 	for _, r := range runs {
 		switch {
 		case r.State == idempotency.Running:
-			c.begin(j, r, hedged)
+			c.begin(j, r, fresh, hedged)
 		case r.Outcome == idempotency.Skipped:
 			c.emit(Refused{Occurrence: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), Cause: "busy"})
 		case r.State == idempotency.Waiting:
+			if j.Overlap == jobs.OverlapCancel {
+				c.sweepSoon(0) // the run that was told to end may be ours
+			}
 			c.backlog.offer(r, late, 4*c.cfg.Concurrency)
 		}
 	}

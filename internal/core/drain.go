@@ -16,12 +16,28 @@ func (c *Core) drain(why string) {
 	c.claims.drop()
 	c.saves.drop()
 	c.backlog.left, c.backlog.fresh, c.local = nil, nil, nil
+	if c.hurried {
+		c.cutOff()
+		return
+	}
 	c.after(c.cfg.Drain, c.cutOff)
+}
+
+// hurry ends the wait for handlers, now or when it would begin.
+func (c *Core) hurry() {
+	c.hurried = true
+	if c.draining {
+		c.cutOff()
+	}
 }
 
 // cutOff cancels the handlers that are still at work. What returns is released;
 // what does not goes with the session.
 func (c *Core) cutOff() {
+	if c.cutting {
+		return
+	}
+	c.cutting = true
 	for _, h := range c.sortedHeld() {
 		c.end(h, jobs.ErrDraining)
 	}

@@ -36,10 +36,12 @@ func (r Replied) Err() error { return r.err }
 type Ended struct {
 	Handle    int64
 	Err       error
-	Text      string // Err's, read where a panic of Error harms nobody
-	Permanent bool   // Err is marked so
-	Panic     bool   // Err tells the panic, or that the handler ended its goroutine
-	Completed bool   // the handler has committed the run's completion itself: it is done, whatever Err says
+	Text      string         // Err's, read where a panic of Error harms nobody
+	Permanent bool           // Err is marked so
+	Skipped   bool           // Err came from Skip; Text is its reason
+	Asks      *time.Duration // how long Err asks to wait before the next attempt; nil: it does not
+	Panic     bool           // Err tells the panic, or that the handler ended its goroutine
+	Completed bool           // the handler has committed the run's completion itself: it is done, whatever Err says
 }
 
 // Return is the Ended of a handler that returned err. It calls err's methods.
@@ -47,8 +49,20 @@ func Return(handle int64, err error) Ended {
 	e := Ended{Handle: handle, Err: err}
 	if err != nil {
 		e.Text, e.Permanent = err.Error(), jobs.IsPermanent(err)
+		if reason, ok := jobs.SkipReason(err); ok {
+			e.Text, e.Skipped = reason, true
+		}
+		if d, ok := jobs.RetryDelay(err); ok {
+			e.Asks = &d
+		}
 	}
 	return e
+}
+
+// Progressed tells that a handler gets on, and what it said of that last.
+type Progressed struct {
+	Handle int64
+	Note   string
 }
 
 // Streamed brings keys of a stream, in answer to one Pull. End says that no
@@ -75,6 +89,9 @@ type Heard struct {
 // again; that changes nothing.
 type Stop struct{ Why string }
 
+// Hurry tells that a replica which drains, or comes to, shall not wait for its handlers.
+type Hurry struct{}
+
 func (JobsChanged) event() {}
 func (RingChanged) event() {}
 func (Replied) event()     {}
@@ -83,3 +100,5 @@ func (Streamed) event()    {}
 func (Hinted) event()      {}
 func (Heard) event()       {}
 func (Stop) event()        {}
+func (Hurry) event()       {}
+func (Progressed) event()  {}

@@ -12,7 +12,9 @@ type localRun struct {
 	job     *job
 	key     string
 	due     time.Time
-	attempt int // attempts that ended
+	attempt int  // attempts that ended
+	alone   bool // it holds its key
+	waited  bool // for another run of its key: it may be late
 }
 
 type localKey struct{ job, key string }
@@ -64,17 +66,6 @@ func (c *Core) openLocal(j *job, due time.Time) {
 	c.streamLocal(j, due, 0, c.cfg.Partitions)
 }
 
-// queueLocal lets a run wait for a worker, unless one of its key waits or runs here.
-func (c *Core) queueLocal(r localRun) {
-	k := r.localKey()
-	if c.workers.localKeys[k] {
-		c.refuseLocal(r, "busy")
-		return
-	}
-	c.workers.localKeys[k] = true
-	c.local = append(c.local, r)
-}
-
 func (c *Core) refuseLocal(r localRun, cause string) {
 	id := idempotency.ID{Job: r.job.Name, Key: r.key, Due: r.due}
 	c.emit(Refused{Occurrence: c.occurrence(r.job, id, 0, r.attempt, nil), Cause: cause})
@@ -86,9 +77,9 @@ func (c *Core) fillLocal() {
 	for len(c.local) > 0 && c.workers.freeLocal(c) > 0 {
 		r := c.local[0]
 		c.local = c.local[1:]
-		if c.jobs[r.job.Name] != r.job || c.lateLocal(r) > c.cfg.MissedAfter+r.job.starts.coarse() && r.attempt == 0 {
-			delete(c.workers.localKeys, r.localKey())
-			c.refuseLocal(r, "expired")
+		if cause := c.tooLateLocal(r); cause != "" {
+			c.refuseLocal(r, cause)
+			c.freeLane(r)
 			continue
 		}
 		c.startLocal(r)
@@ -97,9 +88,26 @@ func (c *Core) fillLocal() {
 
 func (c *Core) startLocal(r localRun) {
 	id := idempotency.ID{Job: r.job.Name, Key: r.key, Due: r.due}
-	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: max(c.lateLocal(r), 0)}
+	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: max(c.lateLocal(r), 0), alone: r.alone}
 	c.hold(h)
+	c.enterLane(h)
 	c.start(h)
+}
+
+// tooLateLocal says why a run does not start any more; empty: it does.
+func (c *Core) tooLateLocal(r localRun) string {
+	late := c.lateLocal(r)
+	switch {
+	case c.jobs[r.job.Name] != r.job:
+		return "expired"
+	case r.attempt > 0:
+		return ""
+	case r.job.startsTooLate(late):
+		return reasonDeadline
+	case late > c.cfg.MissedAfter+r.job.starts.coarse() && !r.waited:
+		return "expired"
+	}
+	return ""
 }
 
 // lateLocal is how long ago a run should have started.
@@ -111,14 +119,8 @@ func (c *Core) lateLocal(r localRun) time.Duration {
 func (c *Core) wroteLocal(h *held, f idempotency.Finish, err error) {
 	h.answered = true
 	c.observe(h, f, err)
-	c.letGo(h)
-	if f.Outcome != idempotency.Wait || f.Reason == reasonReleased {
-		return
+	if f.Outcome == idempotency.Wait && !h.givesBack(f) {
+		c.retryLocal(localRun{job: h.job, key: h.occ.Key, due: h.occ.Due, attempt: f.Attempt}, h.pause)
 	}
-	again := localRun{job: h.job, key: h.occ.Key, due: h.occ.Due, attempt: f.Attempt}
-	c.after(h.job.Retry.Delay(f.Attempt, c.cfg.Rand.Float64()), func() {
-		if !c.draining && c.jobs[h.job.Name] == h.job {
-			c.queueLocal(again)
-		}
-	})
+	c.letGo(h)
 }

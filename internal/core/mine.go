@@ -2,9 +2,16 @@ package core
 
 import (
 	"context"
+	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
 )
+
+// asked is a take-up that was sent.
+type asked struct {
+	past
+	at time.Duration
+}
 
 // listMine looks for strays: runs that the store holds for ours, of which the
 // answer that gave them to us was lost for good. A run that we hold, or
@@ -13,45 +20,73 @@ func (c *Core) listMine(s *session) bool {
 	if c.session != s {
 		return false
 	}
+	c.mine(s, func(error) {})
+	return true
+}
+
+// mine lists the runs of our session, ends those that are told to, and adopts the strays.
+func (c *Core) mine(s *session, then func(error)) {
 	c.emit(newCall("Mine",
 		func(ctx context.Context, st idempotency.Store) ([]idempotency.Run, error) {
 			return st.Mine(ctx, s.Session)
 		},
 		func(runs []idempotency.Run, err error) {
-			if err != nil || c.session != s {
-				return
+			if err == nil && c.session == s {
+				for _, r := range runs {
+					c.adopt(r)
+				}
+				c.forget()
 			}
-			for _, r := range runs {
-				c.adopt(r)
-			}
-			c.forget()
+			then(err)
 		}))
-	return true
 }
 
 // adopt begins a stray, or gives it back where its job was removed. If the answer that
 // gave it to us still comes, begin knows the fence.
 func (c *Core) adopt(r idempotency.Run) {
-	w := &c.workers
-	if _, had := w.known[r.Fence]; had || w.byFence[r.Fence] != nil {
+	w, mark := &c.workers, causeOf(r)
+	if h := w.byFence[r.Fence]; h != nil {
+		if mark != nil {
+			c.tellEnd(h, mark)
+		}
 		return
 	}
+	if _, had := w.known[r.Fence]; had {
+		return
+	}
+	before := w.asked[r.ID].past // of what no take-up asked for: fresh
 	j := c.jobs[r.ID.Job]
 	switch {
+	case mark != nil:
+		c.writeStray(markedStray(r))
 	case j == nil:
-		w.known[r.Fence] = c.now.Mono
-		c.finishes.add(idempotency.Finish{ID: r.ID, Fence: r.Fence, Outcome: idempotency.Wait, Attempt: r.Attempt,
-			Reason: reasonReleased, Wake: c.storeNow()}, func(idempotency.FinishAnswer) {}, nil)
+		c.writeStray(idempotency.Finish{ID: r.ID, Fence: r.Fence, Outcome: idempotency.Wait, Attempt: r.Attempt,
+			Reason: before.unstarted(), Wake: c.storeNow()})
 	case w.free(c) > 0:
-		c.begin(j, r, false)
+		c.begin(j, r, before, false)
 	}
 }
 
-// forget drops the fences that no late answer can be about any more.
+// writeStray records a run that has no worker.
+func (c *Core) writeStray(f idempotency.Finish) {
+	c.workers.known[f.Fence] = c.now.Mono
+	c.finishes.add(f, func(idempotency.FinishAnswer) {}, nil)
+}
+
+// forget drops what no late answer can be about any more.
 func (c *Core) forget() {
-	for fence, at := range c.workers.known {
+	w := &c.workers
+	for fence, at := range w.known {
 		if at < c.now.Mono-c.cfg.Lease {
-			delete(c.workers.known, fence)
+			delete(w.known, fence)
+		}
+	}
+	for id, a := range w.asked {
+		if !c.sweeper.taking[id] && a.at < c.now.Mono-askedFor*c.cfg.Lease {
+			delete(w.asked, id)
 		}
 	}
 }
+
+// askedFor is for how many leases a take-up may still happen after it was sent.
+const askedFor = 4

@@ -17,6 +17,7 @@ type pass struct {
 	job     *job
 	due     time.Time
 	catchUp bool   // a busy key waits, and is not skipped
+	past    past   // of its runs
 	mask    []byte // the partitions
 	hedge   []byte // of these, those in which we are not the owner
 	kept    []byte // partitions that a later pass of ours will take; nil: none
@@ -183,19 +184,16 @@ func (c *Core) advance(p *pass, workers int) {
 }
 
 func (c *Core) claimKey(p *pass, key string) {
-	j := p.job
-	id := idempotency.ID{Job: j.Name, Key: key, Due: p.due}
-	onBusy := idempotency.Finish{Outcome: idempotency.Skipped, Reason: reasonOverlap}
-	if p.catchUp || j.overtaken(p.due, c.partition(key), c.storeNow().Add(c.cfg.callTimeout())) {
-		onBusy = idempotency.Finish{Outcome: idempotency.Wait, Reason: reasonOverlap, Wake: c.storeNow()}
-	}
+	claim := c.insertion(p, key)
 	p.out++
 	c.workers.reserved++
-	c.claims.add(idempotency.Claim{ID: id, Hash: j.hash, Exclusive: true, OnBusy: &onBusy,
-		OnExpired: &idempotency.Finish{Outcome: idempotency.Missed, Reason: reasonExpired}},
+	c.claims.add(claim,
 		func(a idempotency.Answer) {
 			c.workers.reserved--
-			c.claimed(p, id, a)
+			c.claimed(p, claim.ID, a)
+			if claim.Overtake && a.Verdict == idempotency.Busy {
+				c.sweepSoon(0) // the run that was told to end may be ours
+			}
 		},
 		func() {
 			c.workers.reserved--
@@ -211,7 +209,7 @@ func (c *Core) claimed(p *pass, id idempotency.ID, a idempotency.Answer) {
 	if a.Verdict == idempotency.Won {
 		p.count++
 		run := idempotency.Run{ID: id, Fence: a.Fence, Attempt: a.Attempt, Crashes: a.Crashes, Payload: a.Payload}
-		c.begin(p.job, run, has(p.hedge, c.partition(id.Key)))
+		c.begin(p.job, run, p.past, has(p.hedge, c.partition(id.Key)))
 		return
 	}
 	c.emit(Refused{Occurrence: c.occurrence(p.job, id, 0, 0, nil), Cause: cause(a.Verdict)})

@@ -17,6 +17,7 @@ type session struct {
 	sent     Instant // when the last confirmed opening or renewal was sent
 	declared bool    // our definitions are announced
 	again    bool    // the jobs changed while declaring
+	controls int64   // of the store, as of when our runs were last listed for it
 }
 
 func (c *Core) openSession() {
@@ -87,7 +88,7 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 	c.every(c.cfg.callTimeout(), func() bool { return c.renew(mine) })
 	c.every(c.cfg.Lease/2, func() bool { return c.listMine(mine) })
 	c.every(c.cfg.Grace/2, func() bool { return c.touchPasses(mine) })
-	c.every(pruneEvery, func() bool { return c.prune(mine) })
+	c.every(pruneEvery, func() bool { return c.upkeep(mine) })
 }
 
 func (c *Core) closeSession(s idempotency.Session, then func()) {
@@ -183,6 +184,7 @@ func (c *Core) lose(why string) {
 	c.claims.reset()
 	c.saves.reset()
 	c.dropPasses()
+	clear(c.workers.asked)
 	clear(c.finished)
 	clear(c.closing)
 	c.sweeper.asking = false
@@ -253,13 +255,22 @@ const (
 	pruneBatch = 1000
 )
 
-// prune lets the owner of partition 0 clean up, so that one replica does.
-func (c *Core) prune(s *session) bool {
+// upkeep lets the owner of partition 0 clean up, so that one replica does.
+func (c *Core) upkeep(s *session) bool {
 	if c.session != s {
 		return false
 	}
-	if c.draining || c.rank(0) != 0 {
-		return true
+	if !c.draining && c.rank(0) == 0 {
+		c.prune(s)
+		c.retire(s)
+	}
+	return true
+}
+
+// prune removes what is older than the retention, a batch after the other.
+func (c *Core) prune(s *session) {
+	if c.session != s || c.draining || c.rank(0) != 0 {
+		return
 	}
 	c.emit(newCall("Prune",
 		func(ctx context.Context, st idempotency.Store) (int, error) {
@@ -270,5 +281,4 @@ func (c *Core) prune(s *session) bool {
 				c.after(c.retryPause(), func() { c.prune(s) })
 			}
 		}))
-	return true
 }

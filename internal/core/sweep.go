@@ -65,6 +65,7 @@ func (c *Core) sweep() {
 				w.sweepFailed(c, err)
 			case !c.draining:
 				w.failed = 0
+				c.control(s, l.Controls)
 				if q.Limit > 0 {
 					w.full, w.won = len(l.Waiting) >= q.Limit || len(l.Orphaned) >= q.Limit, false
 					c.backlog.left = l.Waiting
@@ -202,12 +203,15 @@ func (c *Core) take(r idempotency.Run) {
 	if j == nil || c.sweeper.taking[r.ID] || suspect && w.suspects > 0 {
 		return // where it matters, a later sweep brings it again
 	}
-	k := keyOfJob{r.ID.Job, r.ID.Key}
-	if c.backlog.taken[k] > 0 {
+	k, alone := keyOfJob{r.ID.Job, r.ID.Key}, j.holdsKey()
+	if alone && c.backlog.taken[k] > 0 {
 		c.backlog.behind[k] = append(c.backlog.behind[k], r)
 		return
 	}
-	c.backlog.take(k)
+	if alone {
+		c.backlog.take(k)
+	}
+	w.asked[r.ID] = asked{pastOf(r), c.now.Mono}
 	c.sweeper.taking[r.ID] = true
 	w.reserved++
 	if suspect {
@@ -220,18 +224,23 @@ func (c *Core) take(r idempotency.Run) {
 			w.suspects--
 		}
 	}
+	free := func() {
+		if alone {
+			c.backlog.free(k)
+		}
+	}
 	hedged := !orphan && c.rank(c.partition(r.ID.Key)) > 0
-	c.claims.add(idempotency.Claim{ID: r.ID, Hash: j.hash, Exclusive: true, TakeUp: true, Seen: r.Fence},
+	c.claims.add(idempotency.Claim{ID: r.ID, Hash: j.hash, Exclusive: alone, TakeUp: true, Seen: r.Fence},
 		func(a idempotency.Answer) {
 			settle()
 			if a.Verdict == idempotency.Busy { // by another replica; what waits behind it, sweeps show
 				delete(c.backlog.behind, k)
 			}
 			c.took(j, r, a, orphan, hedged)
-			c.backlog.free(k)
+			free()
 		}, func() {
 			settle()
-			c.backlog.free(k)
+			free()
 		})
 }
 
@@ -241,6 +250,7 @@ func (c *Core) took(j *job, r idempotency.Run, a idempotency.Answer, orphan, hed
 		return
 	}
 	c.sweeper.won = true
+	before := pastOf(r)
 	r.Fence, r.Attempt, r.Crashes = a.Fence, a.Attempt, a.Crashes
 	if a.Payload != nil {
 		r.Payload = a.Payload
@@ -248,7 +258,7 @@ func (c *Core) took(j *job, r idempotency.Run, a idempotency.Answer, orphan, hed
 	if orphan {
 		c.emit(TakenUp{Occurrence: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), Crashes: r.Crashes})
 	}
-	c.begin(j, r, hedged)
+	c.begin(j, r, before, hedged)
 }
 
 var causes = map[idempotency.Verdict]string{

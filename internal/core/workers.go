@@ -1,9 +1,7 @@
 package core
 
 import (
-	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -17,22 +15,6 @@ const (
 	// suspectCrashes makes a run a suspect: a replica holds one suspect at most, so that a key which kills its process
 	// dies alone. The limits assume one or two such keys at a time.
 	suspectCrashes = 2
-
-	// stuckAfter is how long a handler may take to return once its context ended.
-	stuckAfter = time.Second
-)
-
-// Reasons of a run's end.
-const (
-	reasonAbandoned = "abandoned"
-	reasonExhausted = "exhausted"
-	reasonPermanent = "permanent"
-	reasonPanic     = "panic"
-	reasonTimeout   = "timeout"
-	reasonReleased  = "released"
-	reasonRetry     = "retry"
-	reasonOverlap   = "overlap"
-	reasonExpired   = "expired"
 )
 
 // workers are the handlers that run here, and what is promised to come.
@@ -46,10 +28,13 @@ type workers struct {
 	// them.
 	known map[int64]time.Duration
 
+	// asked has what take-ups were sent of late, and of what past: a stray that was none of them was won by an insert or a decision.
+	asked map[idempotency.ID]asked
+
 	turned time.Duration // when a handler returned last; 0: none has
 
-	suspects  int               // held or being taken up
-	localKeys map[localKey]bool // of efficiency runs that wait or run here
+	suspects int                     // held or being taken up
+	lanes    map[localKey]*localLane // of efficiency runs that wait or run here
 }
 
 // held is one run whose worker is taken.
@@ -60,14 +45,23 @@ type held struct {
 	session *session // nil: an efficiency run
 	suspect bool
 	hedged  bool
+	past    past
+	alone   bool // it holds its key
 
 	late      time.Duration
 	started   time.Duration
 	took      time.Duration
-	timer     *timer // of its timeout
-	cause     error  // why its context was ended
-	text      string // of its error
-	permanent bool   // another attempt cannot mend it
+	timer     *timer         // of its timeout
+	watch     *timer         // of its next check for progress
+	heard     time.Duration  // when it began, or told of progress last
+	note      string         // of that
+	begun     bool           // its handler was started
+	cause     error          // why its context was ended
+	mark      error          // what it was told to end for, by the store or a newer run of its key
+	text      string         // of its error
+	permanent bool           // another attempt cannot mend it
+	asks      *time.Duration // what its error asks to wait; nil: it does not
+	pause     time.Duration  // until the next attempt
 	returned  bool
 	written   bool // its record is on its way
 	answered  bool
@@ -96,7 +90,7 @@ func (c *Core) occurrence(j *job, id idempotency.ID, fence int64, attempts int, 
 
 // begin takes a worker for a run that the store says is ours, and starts it. A
 // fence begins once: a late answer of a repeated call is not a second start.
-func (c *Core) begin(j *job, r idempotency.Run, hedged bool) {
+func (c *Core) begin(j *job, r idempotency.Run, before past, hedged bool) {
 	w := &c.workers
 	c.saw(r.Fence)
 	if _, had := w.known[r.Fence]; had || w.byFence[r.Fence] != nil {
@@ -104,11 +98,13 @@ func (c *Core) begin(j *job, r idempotency.Run, hedged bool) {
 	}
 	h := &held{
 		job: j, occ: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), session: c.session,
-		suspect: r.Crashes >= suspectCrashes, hedged: hedged,
+		suspect: r.Crashes >= suspectCrashes, hedged: hedged, past: before, alone: j.holdsKey(),
 		late: max(c.storeNow().Sub(c.startOf(j, r.ID.Key, r.ID.Due)), 0),
 	}
 	c.hold(h)
-	c.backlog.take(h.key())
+	if h.alone {
+		c.backlog.take(h.key())
+	}
 	w.byFence[r.Fence] = h
 	if h.suspect {
 		w.suspects++
@@ -116,17 +112,12 @@ func (c *Core) begin(j *job, r idempotency.Run, hedged bool) {
 	if hedged {
 		c.emit(Hedged{h.occ})
 	}
-	switch {
-	case c.draining:
+	if f, no := c.neverStarts(h, r); no {
 		h.returned = true
-		c.release(h)
-	case r.Crashes >= maxCrashes:
-		h.returned = true
-		c.write(h, idempotency.Finish{Outcome: idempotency.Failed, Attempt: r.Attempt, Reason: reasonAbandoned,
-			Text: "every process that ran it died; it is not started again"}, nil)
-	default:
-		c.start(h)
+		c.write(h, f, nil)
+		return
 	}
+	c.start(h)
 }
 
 func (c *Core) hold(h *held) {
@@ -137,30 +128,12 @@ func (c *Core) hold(h *held) {
 }
 
 func (c *Core) start(h *held) {
+	h.begun = true
 	c.emit(Start{Handle: h.handle, Job: &h.job.Job, Occurrence: h.occ, Late: h.late})
 	if h.job.Timeout > 0 {
 		h.timer = c.after(h.job.Timeout, func() { c.end(h, jobs.ErrTimeout) })
 	}
-}
-
-// end cancels a handler. Where it does not return, its worker stays taken, but
-// its run does not stay with it: a timed-out attempt is recorded all the same.
-func (c *Core) end(h *held, cause error) {
-	if h.returned || h.cause != nil {
-		return
-	}
-	h.cause = cause
-	c.emit(Cancel{Handle: h.handle, Cause: cause})
-	c.after(stuckAfter, func() {
-		if h.returned {
-			return
-		}
-		c.emit(Stuck{Occurrence: h.occ, Cause: cause})
-		if errors.Is(cause, jobs.ErrTimeout) {
-			h.text = cause.Error() + "; the handler ignores that its context has ended"
-			c.attempted(h, cause, reasonTimeout)
-		}
-	})
+	c.watchProgress(h)
 }
 
 // cancelSession ends the handlers of a lost session, oldest first.
@@ -179,82 +152,6 @@ func (c *Core) sortedHeld() []*held {
 	}
 	slices.SortFunc(list, func(a, b *held) int { return int(a.handle - b.handle) })
 	return list
-}
-
-// ended takes a handler's return.
-func (c *Core) ended(e Ended) {
-	h := c.workers.held[e.Handle]
-	if h == nil || h.returned {
-		return
-	}
-	h.returned, h.took = true, c.now.Mono-h.started
-	h.text, h.permanent = e.Text, e.Permanent
-	c.stopTimer(h.timer)
-	h.job.lived, c.workers.turned = c.now.Mono, c.now.Mono
-	switch {
-	case h.written: // too late: its timeout is recorded
-		if h.session != nil {
-			c.workers.recording++
-		}
-		c.letGo(h)
-	case e.Completed:
-		c.completed(h, e.Err)
-	case e.Err == nil:
-		c.write(h, idempotency.Finish{Outcome: idempotency.Done, Attempt: h.occ.Attempt}, nil)
-	case e.Panic:
-		c.attempted(h, e.Err, reasonPanic)
-	case errors.Is(h.cause, jobs.ErrSessionLost), errors.Is(h.cause, jobs.ErrDraining):
-		c.release(h)
-	case errors.Is(h.cause, jobs.ErrTimeout):
-		c.attempted(h, e.Err, reasonTimeout)
-	default:
-		c.attempted(h, e.Err, reasonRetry)
-	}
-}
-
-// completed takes the end of a run that is recorded already.
-func (c *Core) completed(h *held, err error) {
-	h.written = true
-	c.workers.recording++
-	c.answered(h)
-	c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, err)
-	c.letGo(h)
-}
-
-// attempted records an attempt that failed: another one follows after a while, or the run has failed for good.
-func (c *Core) attempted(h *held, err error, reason string) {
-	f := idempotency.Finish{Attempt: h.occ.Attempt, Reason: reason, Text: boundText(h.text)}
-	switch {
-	case h.permanent:
-		f.Outcome, f.Reason = idempotency.Failed, reasonPermanent
-	case h.occ.Attempt >= h.job.Retry.Attempts:
-		f.Outcome = idempotency.Failed
-		if reason == reasonRetry {
-			f.Reason = reasonExhausted
-		}
-	default:
-		f.Outcome = idempotency.Wait
-		f.Wake = c.storeNow().Add(h.job.Retry.Delay(h.occ.Attempt, c.cfg.Rand.Float64()))
-	}
-	c.write(h, f, err)
-}
-
-// maxText bounds what is recorded of an error.
-const maxText = 64 << 10
-
-// boundText makes a text fit for every store: bounded, valid UTF-8, without NUL.
-func boundText(s string) string {
-	const mark = " … (cut)"
-	if len(s) > maxText {
-		s = s[:maxText-len(mark)]
-		s = strings.ToValidUTF8(s, "") + mark
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "?")
-}
-
-// release gives a run back as it was: its attempt did not end, and does not count.
-func (c *Core) release(h *held) {
-	c.write(h, idempotency.Finish{Outcome: idempotency.Wait, Attempt: h.occ.Attempt - 1, Reason: reasonReleased, Wake: c.storeNow()}, h.cause)
 }
 
 // write records how a run went on. What is on its way is never replaced by something else.
@@ -278,7 +175,7 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 			c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, err)
 		default:
 			c.observe(h, f, err)
-			if f.Reason == reasonReleased {
+			if h.givesBack(f) {
 				c.givenBack(h.occ.Key)
 			}
 		}
@@ -295,7 +192,7 @@ func (h *held) key() keyOfJob { return keyOfJob{h.occ.Job, h.occ.Key} }
 // answered notes that a run is not ours any more, as the store has it.
 func (c *Core) answered(h *held) {
 	h.answered = true
-	if h.session == c.session {
+	if h.session == c.session && h.alone {
 		c.backlog.free(h.key())
 	}
 }
@@ -308,7 +205,7 @@ func (c *Core) letGo(h *held) {
 	w := &c.workers
 	delete(w.held, h.handle)
 	if h.session == nil {
-		delete(w.localKeys, localKey{h.occ.Job, h.occ.Key})
+		c.leftLane(h)
 		return
 	}
 	w.recording--
