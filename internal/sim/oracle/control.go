@@ -46,7 +46,7 @@ func (o *Oracle) again(id ID) {
 		o.rows[id] = r
 	}
 	r.Row = Row{ID: id, State: Waiting, Fence: r.Fence, Wake: o.now}
-	r.told, r.hand, r.orphaned = "", true, false
+	r.told, r.overtaken, r.hand, r.orphaned = "", false, true, false
 	delete(o.begun, id)
 }
 

@@ -102,7 +102,7 @@ func (o *Oracle) misses(d Decision) {
 
 func (o *Oracle) openDue(j *job, id dueID, by decisionID) {
 	if old := o.dues[id]; old != nil {
-		if !old.skipped {
+		if !old.skipped && !old.hand {
 			o.fail("I2", "job %s: due %d opened twice", id.job, id.due)
 		}
 		return

@@ -61,6 +61,7 @@ type row struct {
 	forward        bool // its definition ended before it could start
 	done           int
 	told           string // why it is told to end
+	overtaken      bool   // it was told so first
 	hand           bool   // a person asked for it
 	orphaned       bool   // it was taken up from who was gone
 }
@@ -128,7 +129,7 @@ func (o *Oracle) Start(id ID, over time.Duration) time.Time {
 // unstarted is whether a run may not start yet. One whose definition ended before it could is brought forward.
 func (o *Oracle) unstarted(id ID) bool {
 	over := o.spreads[id.Job]
-	if r := o.rows[id]; r != nil && r.forward {
+	if r := o.rows[id]; r != nil && (r.forward || r.hand) {
 		over = 0
 	}
 	return o.Start(id, over).After(o.fast.Add(o.rules.Tolerance))

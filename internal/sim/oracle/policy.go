@@ -39,8 +39,10 @@ func (o *Oracle) judgeReason(r *row, f Finish) {
 	p := o.policy(f.ID.Job)
 	wrong := false
 	switch f.Reason {
-	case "canceled", "overtaken":
+	case "canceled":
 		wrong = r.told != f.Reason
+	case "overtaken":
+		wrong = !r.overtaken // even where a person has canceled it meanwhile
 	case "deadline":
 		wrong = p.Within == 0 || o.begun[f.ID] || r.hand || o.fast.Before(o.Start(f.ID, o.spreads[f.ID.Job]).Add(p.Within))
 	case "handler":
@@ -78,7 +80,7 @@ func (o *Oracle) Overtaken(by ID) { o.overtake(by, nil) }
 func (o *Oracle) overtake(by ID, together map[ID]bool) {
 	if holder, held := o.held[lane{by.Job, by.Key}]; held && holder.Due <= by.Due {
 		if r := o.rows[holder]; r.told == "" {
-			r.told = "overtaken"
+			r.told, r.overtaken = "overtaken", true
 		}
 	}
 	for id, r := range o.rows {

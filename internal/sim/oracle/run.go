@@ -148,7 +148,7 @@ func (o *Oracle) Recorded(sessionID int64, r Row) {
 	if r.Outcome == Skipped {
 		by, ok := o.held[lane{r.ID.Job, r.ID.Key}]
 		other := o.dues[dueID{by.Job, by.Due}]
-		if !ok || other != nil && other.by == d.by {
+		if !ok || by.Request == "" && other != nil && other.by == d.by {
 			o.fail("overlap", "%v is skipped, and no run of an older opening is running", r.ID)
 		}
 	}
@@ -206,7 +206,7 @@ func (o *Oracle) judgeAttempt(r *row, f Finish) {
 	switch {
 	case f.Attempt < r.Attempt || f.Attempt > r.Attempt+1:
 		o.fail("I10", "%v: attempt goes from %d to %d", f.ID, r.Attempt, f.Attempt)
-	case f.Attempt == r.Attempt+1 && !o.ended[f.Fence]:
+	case f.Attempt == r.Attempt+1 && !o.ended[f.Fence] && r.told == "":
 		o.fail("I10", "%v: attempt %d is counted, and no handler of fence %d ended", f.ID, f.Attempt, f.Fence)
 	}
 	if f.Outcome == Done && !o.ended[f.Fence] {
