@@ -181,3 +181,23 @@ func TestHurry(t *testing.T) {
 		})
 	}
 }
+
+// A batch may ask for a run as new, and to take it up. Repeated, it says of both that they are won: the run has started
+// before all the same.
+func TestWonAsNewAndTakenUp(t *testing.T) {
+	t.Parallel()
+	w := newTower(t, timing(), "a")
+	j := keyed(jobs.Every(time.Minute))
+	j.Crash = jobs.CrashAbandon
+	w.begin(j)
+	w.until(10 * second)
+	c := w.cores[0]
+	id := idempotency.ID{Job: "keyed", Key: "k00", Due: epoch}
+	c.workers.asked[id] = asked{begun, w.now}
+	c.workers.reserved++
+	c.claimed(&pass{job: c.jobs["keyed"], due: epoch, out: 1, hedge: make([]byte, 2)}, idempotency.Claim{ID: id}, idempotency.Answer{Verdict: idempotency.Won, Fence: 7, Crashes: 1})
+	w.tell(0)
+	if n := len(w.starts("keyed")); n != 0 {
+		t.Error("it is started again")
+	}
+}
