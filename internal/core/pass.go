@@ -323,10 +323,10 @@ func (c *Core) streamsOf(j *job) (n int) {
 	return n
 }
 
-// addPass keeps the passes in the order of their priorities, and then of their dues: older ones get workers first.
+// addPass keeps the passes in the order of their dues: older ones get workers first.
 func (c *Core) addPass(p *pass) {
 	i, _ := slices.BinarySearchFunc(c.passes, p, func(a, b *pass) int {
-		if byPriority(a.job, b.job) > 0 || a.job.Priority == b.job.Priority && a.due.After(b.due) {
+		if a.due.After(b.due) {
 			return 1
 		}
 		return -1

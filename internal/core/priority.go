@@ -43,7 +43,7 @@ func (c *Core) levelOf(name string) int {
 	return c.level
 }
 
-// setRanked notes whether the jobs differ in priority, and puts in order what waits, since a job may have another one now.
+// setRanked notes whether the jobs differ in priority, and puts local runs in order, since a job may have another one now.
 func (c *Core) setRanked() {
 	c.ranked = false
 	for i, j := range c.sortedJobs() {
@@ -51,7 +51,6 @@ func (c *Core) setRanked() {
 		c.level = j.Priority
 	}
 	slices.SortStableFunc(c.local, func(a, b localRun) int { return byPriority(a.job, b.job) })
-	slices.SortStableFunc(c.passes, func(a, b *pass) int { return byPriority(a.job, b.job) })
 }
 
 // localStart and localEnd are where the local runs of a priority begin and end.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -213,6 +214,23 @@ func TestClusterLimitWithoutCode(t *testing.T) {
 			if n := len(w.running["keyed"]); n != 1 {
 				t.Errorf("only %s has the job: %d run just after its due, want 1 (plain: %t)", name, n, plain)
 			}
+		}
+	}
+}
+
+// Who is no owner of a job leaves its openings to those who are: its runs begin on time, whoever owns its name in the ring.
+func TestClusterLimitOnTime(t *testing.T) {
+	t.Parallel()
+	w := newCrowd(t, eight(), 0, "a", "b", "c")
+	var all []jobs.Job
+	for i := range 12 {
+		all = append(all, jobs.Job{Name: fmt.Sprint("plain-", i), Schedule: ats(5), Run: none, Limit: jobs.Limit{Cluster: 1}})
+	}
+	w.begin(all...)
+	w.until(ms(5100))
+	for _, j := range all {
+		if n := w.started[j.Name]; n != 1 {
+			t.Errorf("%d runs of job %s began within 100 ms of its due, want 1", n, j.Name)
 		}
 	}
 }
