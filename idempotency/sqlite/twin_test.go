@@ -195,8 +195,12 @@ func (r *chooser) decide() call1 {
 
 func (r *chooser) claim() call1 {
 	c := make([]idempotency.Claim, 1+r.IntN(4))
+	crowd, hash := r.IntN(3) == 0, r.hash() // all ask for one key
 	for k := range c {
 		c[k] = idempotency.Claim{ID: r.id(), Hash: r.hash(), Exclusive: r.IntN(4) > 0, TakeUp: r.IntN(3) == 0}
+		if crowd {
+			c[k].ID.Job, c[k].ID.Key, c[k].ID.Request, c[k].Hash = "keyed", "k\x000", "", hash
+		}
 		if !c[k].TakeUp && r.IntN(3) == 0 {
 			busy, expired := r.content(idempotency.Skipped, idempotency.Wait), r.content(idempotency.Missed)
 			c[k].OnBusy, c[k].OnExpired = &busy, &expired
@@ -312,6 +316,8 @@ func (r *chooser) submit() step {
 		c.ID.Key = ""
 	}
 	switch c.Kind {
+	case idempotency.Skip:
+		c.ID.Due = c.ID.Due.Add(time.Minute)
 	case idempotency.Trigger:
 		c.Payload = [][]byte{nil, []byte("p\x00")}[r.IntN(2)]
 	case idempotency.Backfill:
