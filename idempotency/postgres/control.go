@@ -28,7 +28,7 @@ func (s *Store) Submit(ctx context.Context, namespace string, c idempotency.Comm
 
 func (t *tx) submit(namespace string, asked idempotency.Command) (record idempotency.Command, err error) {
 	x := submission{call: &call{tx: t}}
-	known, err := x.lockSpace(namespace)
+	known, err := x.lockSpace(namespace, asked.Kind)
 	if err != nil {
 		return record, err
 	}
@@ -69,10 +69,14 @@ type submission struct {
 	rule.Space
 }
 
-// lockSpace finds the namespace and keeps it from being dropped, and pruned.
-func (x *submission) lockSpace(namespace string) (found bool, err error) {
+// lockSpace finds the namespace and keeps it from being dropped, and for who asks what was removed, from being pruned.
+func (x *submission) lockSpace(namespace string, kind idempotency.CommandKind) (found bool, err error) {
+	lock := ` FOR KEY SHARE`
+	if kind == idempotency.Backfill {
+		lock = ` FOR SHARE`
+	}
 	var pruned *time.Time
-	found, err = x.get([]any{&x.space, &pruned}, `SELECT id, pruned FROM belfry_space WHERE name = $1 FOR SHARE`, namespace)
+	found, err = x.get([]any{&x.space, &pruned}, `SELECT id, pruned FROM belfry_space WHERE name = $1`+lock, namespace)
 	x.Pruned = at(pruned)
 	return found, err
 }

@@ -83,6 +83,9 @@ func TestDeclareBesideARetirement(t *testing.T) {
 		if n := f.count(`SELECT count(*) FROM belfry_entry WHERE retired IS NOT NULL`); n != 0 {
 			t.Errorf("%d jobs are retired", n)
 		}
+		if n := f.count(`SELECT count(*) FROM belfry_due WHERE closed IS NULL`); n != 2 {
+			t.Errorf("%d dues of a job that is announced are open, want 2", n)
+		}
 	})
 	t.Run("retired first", func(t *testing.T) {
 		t.Parallel()

@@ -29,6 +29,10 @@ func TestJudge(t *testing.T) {
 	insert := func(due time.Duration) idempotency.Claim {
 		return idempotency.Claim{ID: idempotency.ID{Due: now.Add(due)}, Exclusive: true, OnBusy: record, OnExpired: record}
 	}
+	queue := insert(0)
+	queue.OnQueued = record
+	told := held
+	told.Cancel = idempotency.Canceled
 	takeUp := idempotency.Claim{Exclusive: true, TakeUp: true, Seen: 3}
 	for name, c := range map[string]struct {
 		claim   idempotency.Claim
@@ -47,6 +51,9 @@ func TestJudge(t *testing.T) {
 		"as old as the horizon":   {insert(-time.Hour), Facts{Fresh: true, Open: true}, idempotency.Won, Insert},
 		"closed before busy":      {insert(0), Facts{Fresh: true, Held: true}, idempotency.Closed, Nothing},
 		"busy":                    {insert(0), Facts{Fresh: true, Open: true, Held: true}, idempotency.Busy, RecordBusy},
+		"queued":                  {queue, Facts{Fresh: true, Open: true, Held: true, Queued: true}, idempotency.Busy, RecordQueued},
+		"queued, none waits":      {queue, Facts{Fresh: true, Open: true, Held: true}, idempotency.Busy, RecordBusy},
+		"free, though one waits":  {queue, Facts{Fresh: true, Open: true, Queued: true}, idempotency.Won, Insert},
 		"not exclusive":           {idempotency.Claim{ID: idempotency.ID{Due: now}}, Facts{Fresh: true, Open: true, Held: true}, idempotency.Won, Insert},
 		"take-up of none":         {takeUp, Facts{Fresh: true}, idempotency.Taken, Nothing},
 		"take-up of an end":       {takeUp, Facts{Fresh: true, Row: &ended}, idempotency.Taken, Nothing},
@@ -55,6 +62,8 @@ func TestJudge(t *testing.T) {
 		"take-up before its time": {takeUp, Facts{Fresh: true, Row: &later, Held: true}, idempotency.Early, Nothing},
 		"take-up, key held":       {takeUp, Facts{Fresh: true, Row: &idle, Held: true}, idempotency.Busy, Nothing},
 		"take-up of what waits":   {takeUp, Facts{Fresh: true, Row: &idle}, idempotency.Won, TakeUp},
+		"take-up of one told":     {takeUp, Facts{Fresh: true, Row: &told, Marked: true, Held: true}, idempotency.Taken, EndTold},
+		"told, from the living":   {takeUp, Facts{Fresh: true, Row: &told}, idempotency.Taken, Nothing},
 		"take-up of an orphan":    {takeUp, Facts{Fresh: true, Row: &held, Marked: true}, idempotency.Won, TakeUp},
 	} {
 		a, w := claimer.Judge(c.claim, c.facts)
