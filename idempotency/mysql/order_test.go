@@ -80,7 +80,7 @@ func TestWhoWaitsForAClaim(t *testing.T) {
 		{"Overview", w, false, func() error { _, err := s.Overview(ctx, "ns"); return err }},
 		{"Retire", w, false, func() error { _, err := s.Retire(ctx, other.session, time.Hour); return err }},
 		{"Submit", w, true, func() error {
-			_, err := s.Submit(ctx, "ns", idempotency.Command{Request: "r", Kind: idempotency.Pause, ID: idempotency.ID{Job: "keyed"}, Actor: "a"})
+			_, err := s.Submit(ctx, "ns", idempotency.Command{Request: "r", Kind: idempotency.Trigger, ID: idempotency.ID{Job: "keyed", Key: "triggered"}, Actor: "a"})
 			return err
 		}},
 		{"ClaimOfTheKey", w, true, func() error { _, err := other.claim(ctx, other.insert("ClaimOfTheKey")); return err }},
