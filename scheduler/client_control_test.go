@@ -45,10 +45,12 @@ func TestCommandsNameWhoAsks(t *testing.T) {
 	if err := jobs.ValidateRequest(first.Request); err != nil {
 		t.Error(err)
 	}
+	d.now = d.now.Add(time.Second)
 	second, err := d.client.Pause(t.Context(), "backup", ann)
 	if err != nil || second.Changed != 0 || second.Request == first.Request {
 		t.Errorf("paused again: %+v, %v", second, err)
 	}
+	d.now = d.now.Add(time.Second)
 	if c, err := d.client.Resume(t.Context(), "backup", ann); err != nil || c.Changed != 1 {
 		t.Errorf("resumed: %+v, %v", c, err)
 	}

@@ -13,7 +13,7 @@ import (
 func TestRetired(t *testing.T) {
 	t.Parallel()
 	c := timing()
-	c.Lease, c.Grace, c.Sweep, c.Retention = 10*time.Minute, time.Minute, time.Minute, 48*time.Hour
+	c.Lease, c.Grace, c.Sweep, c.Retention = 2*time.Minute, time.Minute, time.Minute, 48*time.Hour
 	w := newTower(t, c, "a", "b")
 	w.act = list(0)
 	old, stays := jobs.Job{Name: "old", Schedule: jobs.Manual(), Run: none}, jobs.Job{Name: "stays", Schedule: jobs.Every(time.Hour), Run: none}
