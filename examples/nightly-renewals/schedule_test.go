@@ -130,17 +130,17 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
-// TestClockChange: the nights round the end of daylight saving, one of which is 25 hours long, each come once.
+// TestClockChange: the two nights round the end of daylight saving, with 25 hours between them, each come once.
 func TestClockChange(t *testing.T) {
 	t.Parallel()
-	evening := newYork(t, 2026, time.October, 31).Add(20 * time.Hour)
+	evening := newYork(t, 2026, time.October, 31).Add(23 * time.Hour)
 	rehearse(t, evening, func(t *testing.T, c *schedulertest.Cluster, db *paper, _ *till) {
-		c.AdvanceTo(newYork(t, 2026, time.November, 3).Add(time.Hour))
+		c.AdvanceTo(newYork(t, 2026, time.November, 2).Add(10 * time.Minute))
 		nights := map[time.Time]int{}
 		for _, r := range c.Runs() {
 			nights[r.Due]++
 		}
-		for day := 1; day <= 3; day++ {
+		for day := 1; day <= 2; day++ {
 			if night := newYork(t, 2026, time.November, day).UTC(); nights[night] != db.n {
 				t.Errorf("the night of November %d has %d runs, want %d: %v", day, nights[night], db.n, nights)
 			}
