@@ -185,6 +185,9 @@ func TestPanicsAndGoexit(t *testing.T) {
 				t.Errorf("%s: %d failed, want 2", job, len(failed))
 				continue
 			}
+			if stack := strings.Contains(failed[0].Text, "handler.go:"); stack != (job != "exit") {
+				t.Errorf("%s: its stack in the record: %t", job, stack)
+			}
 			if r := failed[0]; r.Reason != "panic" || !strings.Contains(r.Text, text) || r.Attempt != 1 {
 				t.Errorf("%s: %q after %d attempts: %.80s", job, r.Reason, r.Attempt, r.Text)
 			}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -32,7 +33,7 @@ type (
 			ServiceName              string `yaml:"serviceName"`
 			MaxUnavailable           int    `yaml:"maxUnavailable"`
 			Template                 struct {
-				Metadata struct{ Labels map[string]any }
+				Metadata struct{ Labels, Annotations map[string]any }
 				Spec     podSpec
 			}
 		}
@@ -239,7 +240,7 @@ func TestManifestProbes(t *testing.T) {
 			want  int
 		}{{nil, 200}, {unready, p.unready}} {
 			w := httptest.NewRecorder()
-			routes(func() error { return state.ready }).ServeHTTP(w, httptest.NewRequest("GET", p.is.HTTPGet.Path, nil))
+			routes(func() error { return state.ready }, prometheus.NewRegistry()).ServeHTTP(w, httptest.NewRequest("GET", p.is.HTTPGet.Path, nil))
 			if w.Code != state.want {
 				t.Errorf("%s: GET %s answers %d where ready is %v, want %d", p.name, p.is.HTTPGet.Path, w.Code, state.ready, state.want)
 			}
@@ -250,6 +251,28 @@ func TestManifestProbes(t *testing.T) {
 	}
 	if late := time.Duration(c.Liveness.Delay) * time.Second; late < openWithin {
 		t.Errorf("liveness is asked after %v, and the database may take %v to open", late, openWithin)
+	}
+}
+
+// TestManifestMetrics: what is scraped is what the program serves.
+func TestManifestMetrics(t *testing.T) {
+	t.Parallel()
+	pod := manifest(t)["StatefulSet"].Spec.Template
+	_, served, err := net.SplitHostPort(started(t, pod.Spec.Containers[0]).http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := pod.Metadata.Annotations
+	if a["prometheus.io/scrape"] != "true" || a["prometheus.io/port"] != served {
+		t.Errorf("annotations %v; the program serves port %s", a, served)
+	}
+	w := httptest.NewRecorder()
+	path, _ := a["prometheus.io/path"].(string)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "tea", Help: "Cups."}))
+	routes(func() error { return nil }, registry).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "tea 0") {
+		t.Errorf("GET %s answers %d: %s", path, w.Code, w.Body)
 	}
 }
 

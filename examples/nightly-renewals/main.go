@@ -20,29 +20,47 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
 	"github.com/belfry-go/belfry/jobs"
 	"github.com/belfry-go/belfry/membership"
 	"github.com/belfry-go/belfry/scheduler"
+	"github.com/belfry-go/belfry/scheduler/promhooks"
 )
 
 // namespace is this service's name in gossip and in the store.
 const namespace = "billing"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
+	ctx, hurry := signals()
+	err := run(ctx, hurry, os.Args[1:])
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+// signals returns a context that ends with the first SIGTERM or Ctrl-C, and one that ends with the second.
+func signals() (ctx, hurry context.Context) {
+	ctx, stop := context.WithCancelCause(context.Background())
+	hurry, now := context.WithCancel(context.Background())
+	told := make(chan os.Signal, 2)
+	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		stop(fmt.Errorf("signal: %v", <-told)) // the other replicas log why this one goes
+		<-told
+		now()
+		signal.Stop(told) // a third ends the program as it is
+	}()
+	return ctx, hurry
+}
+
+func run(ctx, hurry context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "seed" {
 		return seed(ctx, args[1:])
 	}
-	return serve(ctx, args)
+	return serve(ctx, hurry, args)
 }
 
 // seed fills the table of customers.
@@ -79,25 +97,26 @@ func (o *options) flags() *flag.FlagSet {
 		o.seeds = append(o.seeds, s)
 		return nil
 	})
-	f.StringVar(&o.http, "http", "127.0.0.1:8080", "`address` of the pages /livez and /readyz; port 0 takes a free one")
+	f.StringVar(&o.http, "http", "127.0.0.1:8080", "`address` of the pages /livez, /readyz and /metrics; port 0 takes a free one")
 	f.StringVar(&o.provider, "provider", "http://127.0.0.1:9000", "`URL` of the payment provider")
 	f.DurationVar(&o.every, "every", 0, "a night every so often, to try it out (default: at midnight in New York)")
 	return f
 }
 
-func serve(ctx context.Context, args []string) error {
+func serve(ctx, hurry context.Context, args []string) error {
 	var o options
 	if err := parse(o.flags(), args); err != nil {
 		return err
 	}
-	return replica(ctx, o)
+	return replica(ctx, hurry, o)
 }
 
 // drain is how long a replica that is told to stop may finish what it has begun.
 const drain = 25 * time.Second
 
-// replica runs until ctx ends, then finishes what it has begun. What it opens it closes in the opposite order.
-func replica(ctx context.Context, o options) (err error) {
+// replica runs until ctx ends, then finishes what it has begun, unless hurry ends too: that cuts it off, and other replicas
+// repeat it. What it opens it closes in the opposite order.
+func replica(ctx, hurry context.Context, o options) (err error) {
 	db, err := openDatabase(ctx, o.store)
 	if err != nil {
 		return err
@@ -116,20 +135,29 @@ func replica(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
 
-	s, err := scheduler.New(scheduler.Config{Namespace: namespace, Members: cluster, Store: db.store(), Drain: drain})
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	hooks, err := promhooks.New(metrics)
 	if err != nil {
 		return err
 	}
+	s, err := scheduler.New(scheduler.Config{
+		Namespace: namespace, Members: cluster, Store: db.store(), Drain: drain, Hooks: []scheduler.Hooks{hooks},
+	})
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(hurry, s.Hurry)()
 	if err := s.Add(renewals(o.every, db, newProvider(o.provider, cluster.Self()))); err != nil {
 		return err
 	}
-	pages, err := serveProbes(o.http, s.Ready)
+	pages, err := serveProbes(o.http, routes(s.Ready, metrics))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, pages.Close()) }()
 
-	slog.Info("replica started", "replica", cluster.Self(), "gossip", cluster.Addr(), "ready", pages.url)
+	slog.Info("replica started", "replica", cluster.Self(), "gossip", cluster.Addr(), "ready", "http://"+pages.addr+"/readyz")
 	return s.Run(ctx)
 }
 

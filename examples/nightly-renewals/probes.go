@@ -7,21 +7,25 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // probes is the server of the pages that tell how the replica is.
 type probes struct {
 	*http.Server
-	url  string
+	addr string
 	done chan struct{} // closed when it has stopped serving
 }
 
-// routes are the two pages. They differ in what may be done about a bad answer.
+// routes are the pages. The first two differ in what may be done about a bad answer.
 //
 //   - /livez answers 200 as long as the process can answer at all: what does not should be started again.
 //   - /readyz answers 200 while ready returns nil, else 503 with the reason: what a rolling deployment waits for. A replica
 //     that cannot reach the database is not ready, and starting it again would not help.
-func routes(ready func() error) *http.ServeMux {
+//   - /metrics is for Prometheus.
+func routes(ready func() error, metrics prometheus.Gatherer) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -31,18 +35,19 @@ func routes(ready func() error) *http.ServeMux {
 		}
 		fmt.Fprintln(w, "ready")
 	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	return mux
 }
 
 // serveProbes serves the routes. Close ends it.
-func serveProbes(addr string, ready func() error) (*probes, error) {
+func serveProbes(addr string, routes http.Handler) (*probes, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("probes: %w; give --http a free port", err)
 	}
 	p := &probes{
-		Server: &http.Server{Handler: routes(ready), ReadHeaderTimeout: 5 * time.Second},
-		url:    "http://" + l.Addr().String() + "/readyz",
+		Server: &http.Server{Handler: routes, ReadHeaderTimeout: 5 * time.Second},
+		addr:   l.Addr().String(),
 		done:   make(chan struct{}),
 	}
 	go func() {

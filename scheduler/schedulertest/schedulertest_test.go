@@ -78,7 +78,7 @@ func TestNight(t *testing.T) {
 	})
 }
 
-var nights = flag.Int("schedulertest.nights", 60, "nights of TestManyNights; a year took 3 to 4 s of one core")
+var nights = flag.Int("schedulertest.nights", 30, "nights of TestManyNights; a year took 3 to 4 s of one core")
 
 // Many nights, with the sweep that the docs advise. A year of them: go test ./scheduler/schedulertest -run TestManyNights -schedulertest.nights 366
 func TestManyNights(t *testing.T) {
