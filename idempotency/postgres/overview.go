@@ -50,29 +50,30 @@ ORDER BY due LIMIT $5`, namespace, job, from, instant(to), rule.Page)
 func (s *Store) Commands(ctx context.Context, namespace, job string) iter.Seq2[idempotency.Command, error] {
 	return rule.Pages(namespace, func() func() ([]idempotency.Command, bool, error) {
 		var before *time.Time
-		var id int64
+		var request string
 		return func() (list []idempotency.Command, more bool, err error) {
 			err = s.read(ctx, func(t *tx) error {
-				list, err = t.commands(namespace, job, before, &id)
+				list, err = t.commands(namespace, job, before, request)
 				return err
 			})
 			if len(list) > 0 {
-				before = &list[len(list)-1].At
+				last := list[len(list)-1]
+				before, request = &last.At, last.Request
 			}
 			return list, len(list) == rule.Page, err
 		}
 	})
 }
 
-// commands returns a page of records before the one of that instant with its id, which becomes that of the page's last.
-func (t *tx) commands(namespace, job string, before *time.Time, id *int64) (list []idempotency.Command, err error) {
+// commands returns a page of records before the one of that instant and request.
+func (t *tx) commands(namespace, job string, before *time.Time, request string) (list []idempotency.Command, err error) {
 	err = t.query(func(r pgx.Rows) error {
-		c, err := scanCommand(r, id)
+		c, err := scanCommand(r)
 		list = append(list, c)
 		return err
-	}, `SELECT `+commandColumns+`, id FROM belfry_command
-WHERE space = (SELECT id FROM belfry_space WHERE name = $1) AND ($2 = '' OR job = $2::text) AND ($3::timestamptz IS NULL OR (at, id) < ($3, $4))
-ORDER BY at DESC, id DESC LIMIT $5`, namespace, job, before, *id, rule.Page)
+	}, `SELECT `+commandColumns+` FROM belfry_command
+WHERE space = (SELECT id FROM belfry_space WHERE name = $1) AND ($2 = '' OR job = $2::text) AND ($3::timestamptz IS NULL OR (at, name) < ($3, $4::text))
+ORDER BY at DESC, name DESC LIMIT $5`, namespace, job, before, request, rule.Page)
 	return list, err
 }
 

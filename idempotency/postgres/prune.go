@@ -149,7 +149,7 @@ func (p *pruning) oldCommands() error {
 		p.old = append(p.old, x)
 		return err
 	}, `SELECT at, name FROM belfry_command x WHERE space = $1 AND at < $2`+belowOpen(`x.at`)+`
-ORDER BY at, id LIMIT $3`, p.space, p.keep, p.limit)
+ORDER BY at, name LIMIT $3`, p.space, p.keep, p.limit)
 }
 
 // oldSessions are those that no running run names.

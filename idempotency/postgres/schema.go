@@ -197,7 +197,6 @@ var schema = []string{
 	`CREATE TABLE belfry_command (
   at timestamptz NOT NULL,
   due timestamptz,
-  id bigint NOT NULL,
   space integer NOT NULL,
   changed integer NOT NULL,
   kind smallint NOT NULL,
@@ -209,5 +208,5 @@ var schema = []string{
   reason bytea NOT NULL,
   PRIMARY KEY (space, name)
 )`,
-	`CREATE INDEX belfry_command_at ON belfry_command (space, at, id)`,
+	`CREATE INDEX belfry_command_at ON belfry_command (space, at, name)`,
 }
