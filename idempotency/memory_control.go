@@ -1,9 +1,11 @@
 package idempotency
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -46,7 +48,10 @@ func (m *Memory) Submit(ctx context.Context, namespace string, c Command) (Comma
 	}
 	x.Dues, x.Payload = nil, nil
 	record := x.Command
-	sp.commands = append(sp.commands, &record)
+	i, _ := slices.BinarySearchFunc(sp.commands, &record, func(a, b *Command) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Request, b.Request))
+	})
+	sp.commands = slices.Insert(sp.commands, i, &record)
 	sp.requests[record.Request] = &record
 	return record, nil
 }

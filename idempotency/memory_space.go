@@ -26,7 +26,7 @@ type space struct {
 	counted    time.Time     // when Retire did, last
 	pruned     time.Time     // the latest due whose record Prune has removed
 
-	commands []*Command // as they came
+	commands []*Command // by (At, Request)
 	requests map[string]*Command
 	controls int64 // see Lag
 }

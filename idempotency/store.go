@@ -208,7 +208,7 @@ type History interface {
 	// Overview returns what is scheduled, open and alive. A namespace that has had no session has no partitions, and is empty.
 	Overview(ctx context.Context, namespace string) (Overview, error)
 
-	// Commands yields the records of a job's commands, or of all where job is empty, newest first.
+	// Commands yields the records of a job's commands, or of all where job is empty, newest first, and of one instant by request backwards.
 	Commands(ctx context.Context, namespace, job string) iter.Seq2[Command, error]
 }
 

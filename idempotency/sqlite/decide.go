@@ -74,8 +74,8 @@ func (c *call) apply(e *idempotency.Entry, d idempotency.Decision, nonce int64) 
 	if _, err := c.exec(`INSERT OR REPLACE INTO belfry_decision (session, job, key, nonce) VALUES (?, ?, ?, ?)`, c.by.id, d.Job, []byte(e.Key), nonce); err != nil {
 		return err
 	}
-	if _, err := c.exec(`UPDATE belfry_entry SET schedule = ?, hash = ?, revision = ?, opened = ?, next = ? WHERE space = ? AND job = ? AND key = ?`,
-		[]byte(d.Schedule), []byte(d.Hash), d.Revision, micro(d.Opened), micro(d.Next), c.by.space, d.Job, []byte(e.Key)); err != nil {
+	if _, err := c.exec(`UPDATE belfry_entry SET schedule = ?, hash = ?, revision = ?, keyed = ?, opened = ?, next = ? WHERE space = ? AND job = ? AND key = ?`,
+		[]byte(d.Schedule), []byte(d.Hash), d.Revision, d.Definition.Keyed, micro(d.Opened), micro(d.Next), c.by.space, d.Job, []byte(e.Key)); err != nil {
 		return err
 	}
 	for _, r := range d.Ranges {
@@ -84,13 +84,13 @@ func (c *call) apply(e *idempotency.Entry, d idempotency.Decision, nonce int64) 
 		}
 	}
 	if d.Keyed {
-		return c.openDues(d)
+		return c.openDecided(d)
 	}
 	return c.decideRuns(idempotency.ID{Job: d.Job, Key: rule.RunKey(*e)}, d, nonce)
 }
 
-// openDues opens dues of a job with keys, but those that were opened before.
-func (c *call) openDues(d idempotency.Decision) error {
+// openDecided opens dues of a job with keys, but those that were opened before.
+func (c *call) openDecided(d idempotency.Decision) error {
 	for _, due := range d.Run {
 		if _, err := c.exec(`INSERT INTO belfry_due (space, due, job, opened, catch_up) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 			c.by.space, due.Unix(), d.Job, micro(c.now), d.CatchUp); err != nil {
@@ -100,38 +100,59 @@ func (c *call) openDues(d idempotency.Decision) error {
 	return nil
 }
 
-// decideRuns writes the runs of a job without keys. They never skip each other,
-// but all are skipped where a run of an older decision holds the key, unless they catch up.
+// decideRuns writes the runs of a job without keys that have no row yet.
 func (c *call) decideRuns(id idempotency.ID, d idempotency.Decision, nonce int64) error {
-	id.Due = time.Time{} // of no row
-	overlap, err := c.isBusy(id)
+	dues, err := c.absent(id, d.Run)
+	if err != nil || len(dues) == 0 {
+		return err
+	}
+	o, err := c.overlap(id, d)
 	if err != nil {
 		return err
 	}
-	idle := idempotency.Finish{Outcome: idempotency.Wait, Wake: c.now}
-	if overlap && !d.CatchUp {
-		idle = idempotency.Finish{Outcome: idempotency.Skipped, Reason: "overlap"}
-	}
-	claims := min(d.Claim, 1) // the first one that is claimed holds the key
-	for _, id.Due = range d.Run {
-		old, err := c.row(id)
-		if err != nil {
+	if o.Overtake { // before a run of this decision waits
+		id.Due = dues[len(dues)-1]
+		if err := c.overtake(id); err != nil {
 			return err
 		}
-		if old != nil {
-			continue
-		}
-		if !overlap && claims > 0 {
-			claims--
-			_, err = c.insertRunning(id, nonce, true)
+	}
+	for _, id.Due = range dues {
+		if o.Claim > 0 {
+			o.Claim--
+			_, err = c.insertRunning(id, nonce, o.Exclusive)
 		} else {
-			err = c.insertIdle(id, idle, nonce)
+			err = c.insertIdle(id, o.Idle, nonce)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// absent are the dues of which the run has no row.
+func (c *call) absent(id idempotency.ID, dues []time.Time) (list []time.Time, err error) {
+	for _, id.Due = range dues {
+		old, err := c.row(id)
+		if err != nil {
+			return nil, err
+		}
+		if old == nil {
+			list = append(list, id.Due)
+		}
+	}
+	return list, nil
+}
+
+// overlap asks what the decision's runs find, before it writes one.
+func (c *call) overlap(id idempotency.ID, d idempotency.Decision) (o rule.Overlap, err error) {
+	id.Due = time.Time{} // of no row
+	held, err := c.isBusy(id)
+	queued := false
+	if err == nil && held && d.Overlap == idempotency.OverlapQueue {
+		queued, err = c.isQueued(id)
+	}
+	return rule.Overlapping(d, held, queued, c.now), err
 }
 
 // decidedRuns are the rows that the decision wrote and nobody claimed since.

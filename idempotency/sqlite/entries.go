@@ -9,15 +9,15 @@ import (
 	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
-const entryColumns = `e.job, e.key, e.schedule, e.hash, e.revision, e.opened, e.next, e.paused_from, e.paused_until`
+const entryColumns = `e.job, e.key, e.schedule, e.hash, e.revision, e.keyed, e.opened, e.next, e.paused_from, e.paused_until, e.retired`
 
 // scanEntry reads entryColumns, and more behind them.
 func scanEntry(r *sql.Rows, more ...any) (e idempotency.Entry, err error) {
 	var key, schedule, hash []byte
-	var opened, next, from, until sql.NullInt64
-	err = r.Scan(append([]any{&e.Job, &key, &schedule, &hash, &e.Revision, &opened, &next, &from, &until}, more...)...)
+	var opened, next, from, until, retired sql.NullInt64
+	err = r.Scan(append([]any{&e.Job, &key, &schedule, &hash, &e.Revision, &e.Keyed, &opened, &next, &from, &until, &retired}, more...)...)
 	e.Key, e.Schedule, e.Hash = string(key), string(schedule), string(hash)
-	e.Opened, e.Next, e.PausedFrom, e.PausedUntil = at(opened), at(next), at(from), at(until)
+	e.Opened, e.Next, e.PausedFrom, e.PausedUntil, e.Retired = at(opened), at(next), at(from), at(until), at(retired)
 	return e, err
 }
 
@@ -63,9 +63,18 @@ func (c *call) announce(nonce int64, d []idempotency.Declaration) error {
 	if err != nil {
 		return err
 	}
+	special, err := c.specialEntries()
+	if err != nil {
+		return err
+	}
 	for _, x := range d {
 		if old[x.Job] != x.Definition {
 			if err := c.declare(x); err != nil {
+				return err
+			}
+		}
+		if special[x.Job] {
+			if err := c.redeclare(x); err != nil {
 				return err
 			}
 		}
@@ -85,17 +94,17 @@ func (c *call) definitions() (map[string]idempotency.Definition, error) {
 	err := c.query(func(r *sql.Rows) error {
 		var d idempotency.Definition
 		var schedule, hash []byte
-		err := r.Scan(&d.Job, &schedule, &hash, &d.Revision)
+		err := r.Scan(&d.Job, &schedule, &hash, &d.Revision, &d.Keyed)
 		d.Schedule, d.Hash = string(schedule), string(hash)
 		m[d.Job] = d
 		return err
-	}, `SELECT job, schedule, hash, revision FROM belfry_definition WHERE session = ?`, c.by.id)
+	}, `SELECT job, schedule, hash, revision, keyed FROM belfry_definition WHERE session = ?`, c.by.id)
 	return m, err
 }
 
 func (c *call) declare(d idempotency.Declaration) error {
-	if _, err := c.exec(`INSERT OR REPLACE INTO belfry_definition (session, job, schedule, hash, revision) VALUES (?, ?, ?, ?, ?)`,
-		c.by.id, d.Job, []byte(d.Schedule), []byte(d.Hash), d.Revision); err != nil {
+	if _, err := c.exec(`INSERT OR REPLACE INTO belfry_definition (session, job, schedule, hash, revision, keyed) VALUES (?, ?, ?, ?, ?, ?)`,
+		c.by.id, d.Job, []byte(d.Schedule), []byte(d.Hash), d.Revision, d.Keyed); err != nil {
 		return err
 	}
 	var first int64
@@ -111,12 +120,41 @@ func (c *call) declare(d idempotency.Declaration) error {
 			return err
 		}
 	}
-	opened := rule.Instant(d.Opened)
-	if opened.After(c.now.Add(c.by.tolerance)) {
-		opened = c.now
+	_, err = c.exec(`INSERT INTO belfry_entry (space, job, key, schedule, hash, revision, keyed, opened, next) VALUES (?, ?, x'', ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		c.by.space, d.Job, []byte(d.Schedule), []byte(d.Hash), d.Revision, d.Keyed, micro(rule.Opened(d, c.now, c.now.Add(c.by.tolerance))), micro(d.Next))
+	return err
+}
+
+// specialEntries are the jobs whose entries a declaration changes, or may.
+func (c *call) specialEntries() (map[string]bool, error) {
+	m := make(map[string]bool)
+	err := c.query(func(r *sql.Rows) error {
+		var job string
+		err := r.Scan(&job)
+		m[job] = true
+		return err
+	}, `SELECT job FROM belfry_entry WHERE space = ? AND key = x'' AND (opened IS NULL OR retired IS NOT NULL OR unannounced > 0)`, c.by.space)
+	return m, err
+}
+
+// redeclare makes of an entry that is there what a declaration says.
+func (c *call) redeclare(d idempotency.Declaration) error {
+	was, err := c.entry(d.Job)
+	if err != nil {
+		return err
 	}
-	_, err = c.exec(`INSERT INTO belfry_entry (space, job, key, schedule, hash, revision, opened, next) VALUES (?, ?, x'', ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		c.by.space, d.Job, []byte(d.Schedule), []byte(d.Hash), d.Revision, micro(opened), micro(d.Next))
+	e, missed := rule.Redeclare(*was, d, c.now, c.now.Add(c.by.tolerance))
+	if missed != nil {
+		if err := c.record(*missed); err != nil {
+			return err
+		}
+	}
+	n, err := c.count(`SELECT unannounced FROM belfry_entry WHERE space = ? AND job = ? AND key = x''`, c.by.space, d.Job)
+	if err != nil || e == *was && n == 0 {
+		return err
+	}
+	_, err = c.exec(`UPDATE belfry_entry SET opened = ?, next = ?, retired = NULL, unannounced = 0 WHERE space = ? AND job = ? AND key = x''`,
+		micro(e.Opened), micro(e.Next), c.by.space, d.Job)
 	return err
 }
 

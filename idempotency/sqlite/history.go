@@ -20,11 +20,7 @@ func (s *Store) List(ctx context.Context, f idempotency.Filter) iter.Seq2[idempo
 		if left <= 0 {
 			left = math.MaxInt
 		}
-		// Less than any of the first due: no job has an empty name.
-		last := idempotency.ID{Due: time.Unix(math.MinInt64, 0)}
-		if !f.From.IsZero() {
-			last.Due = time.Unix(rule.Ceil(f.From).Unix(), 0)
-		}
+		last := beforeFirst(f)
 		return func() (list []idempotency.Run, more bool, err error) {
 			n := min(left, rule.Page)
 			err = s.read(ctx, func(t *tx) error {
@@ -40,16 +36,40 @@ func (s *Store) List(ctx context.Context, f idempotency.Filter) iter.Seq2[idempo
 	})
 }
 
+// beforeFirst is where a listing starts: no job has an empty name, so that it comes before all of its due.
+func beforeFirst(f idempotency.Filter) (id idempotency.ID) {
+	switch {
+	case f.Newest && f.To.IsZero():
+		id.Due = time.Unix(math.MaxInt64, 0)
+	case f.Newest:
+		id.Due = time.Unix(rule.Ceil(f.To).Unix(), 0)
+	case f.From.IsZero():
+		id.Due = time.Unix(math.MinInt64, 0)
+	default:
+		id.Due = time.Unix(rule.Ceil(f.From).Unix(), 0)
+	}
+	return id
+}
+
+const newestFirst = ` ORDER BY r.due DESC, r.job DESC, r.key DESC, r.request DESC`
+
 // list returns up to n runs behind the last one.
 func (t *tx) list(f idempotency.Filter, last idempotency.ID, n int) ([]idempotency.Run, error) {
-	where := `r.space = (SELECT id FROM belfry_space WHERE name = ?) AND (r.due, r.job, r.key, r.request) > (?, ?, ?, ?)`
+	then, order := ">", byDue
+	if f.Newest {
+		then, order = "<", newestFirst
+	}
+	where := `r.space = (SELECT id FROM belfry_space WHERE name = ?) AND (r.due, r.job, r.key, r.request) ` + then + ` (?, ?, ?, ?)`
 	args := []any{f.Namespace, last.Due.Unix(), last.Job, []byte(last.Key), []byte(last.Request)}
 	add := func(condition string, arg any) {
 		where += " AND " + condition
 		args = append(args, arg)
 	}
-	if !f.To.IsZero() {
+	if !f.To.IsZero() && !f.Newest {
 		add(`r.due < ?`, rule.Ceil(f.To).Unix())
+	}
+	if !f.From.IsZero() && f.Newest {
+		add(`r.due >= ?`, rule.Ceil(f.From).Unix())
 	}
 	// The plus keeps the planner from taking a constant out of the order, and
 	// then sorting every page.
@@ -59,10 +79,13 @@ func (t *tx) list(f idempotency.Filter, last idempotency.ID, n int) ([]idempoten
 	if f.Key != "" {
 		add(`+r.key = ?`, []byte(f.Key))
 	}
+	if f.State != 0 {
+		add(`+r.state = ?`, f.State)
+	}
 	if f.Outcome != 0 {
 		add(`r.outcome = ?`, f.Outcome)
 	}
-	return t.runs(where+byDue+` LIMIT ?`, append(args, n)...)
+	return t.runs(where+order+` LIMIT ?`, append(args, n)...)
 }
 
 // Ranges yields ranges; see idempotency.History. It reads as List does.

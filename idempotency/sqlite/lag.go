@@ -22,8 +22,8 @@ func (s *Store) Lagging(ctx context.Context, ses idempotency.Session, q idempote
 		if err := l.lateEntries(); err != nil {
 			return err
 		}
-		lag = idempotency.Lag{Now: c.now, Entries: l.Entries()}
-		if lag.Open, err = l.openDues(); err != nil {
+		lag = idempotency.Lag{Now: c.now, Entries: l.Entries(), Controls: c.by.controls}
+		if lag.Open, err = c.openDues(l.Known, liveOnly); err != nil {
 			return err
 		}
 		if q.Limit == 0 {
@@ -62,48 +62,54 @@ func (l *lagging) lateEntries() error {
 WHERE d.session = ?`, l.by.space, l.by.id)
 }
 
-func (l *lagging) openDues() (list []idempotency.OpenDue, err error) {
-	err = l.query(func(r *sql.Rows) error {
+// Which passes are shown.
+const (
+	liveOnly = false
+	deadToo  = true
+)
+
+func (c *call) openDues(known func(job string) bool, dead bool) (list []idempotency.OpenDue, err error) {
+	err = c.query(func(r *sql.Rows) error {
 		var x idempotency.OpenDue
 		var due int64
 		var opened sql.NullInt64
 		err := r.Scan(&due, &x.Job, &opened, &x.CatchUp)
-		if x.Due, x.Opened = time.Unix(due, 0).UTC(), at(opened); l.Known(x.Job) {
+		if x.Due, x.Opened = time.Unix(due, 0).UTC(), at(opened); known(x.Job) {
 			list = append(list, x)
 		}
 		return err
-	}, `SELECT due, job, opened, catch_up FROM belfry_due WHERE space = ? AND closed IS NULL ORDER BY due, job`, l.by.space)
+	}, `SELECT due, job, opened, catch_up FROM belfry_due WHERE space = ? AND closed IS NULL ORDER BY due, job`, c.by.space)
 	for i := range list {
 		if err == nil {
-			err = l.addPasses(&list[i])
+			err = c.addPasses(&list[i], dead)
 		}
 	}
 	return list, err
 }
 
-// addPasses adds the union of all passes, and those of live sessions.
-func (l *lagging) addPasses(d *idempotency.OpenDue) error {
-	d.Finished = rule.Bitmap(l.by.partitions)
-	return l.query(func(r *sql.Rows) error {
+// addPasses adds the union of all passes, and those of live sessions, or of dead ones too.
+func (c *call) addPasses(d *idempotency.OpenDue, dead bool) error {
+	d.Finished = rule.Bitmap(c.by.partitions)
+	return c.query(func(r *sql.Rows) error {
 		p := idempotency.Pass{Job: d.Job, Due: d.Due}
 		var moved sql.NullInt64
 		var live bool
 		err := r.Scan(&p.Session, &p.Mine, &p.Finished, &p.Keys, &moved, &live)
 		p.MovedAt = at(moved)
 		rule.Or(d.Finished, p.Finished)
-		if live {
+		if live || dead {
 			d.Passes = append(d.Passes, p)
 		}
 		return err
 	}, `SELECT p.session, p.mine, p.finished, p.keys, p.moved, coalesce(s.marked IS NULL AND s.expires > ?, 0)
 FROM belfry_pass p LEFT JOIN belfry_session s ON s.id = p.session WHERE p.space = ? AND p.due = ? AND p.job = ? ORDER BY p.session`,
-		micro(l.now), l.by.space, d.Due.Unix(), d.Job)
+		micro(c.now), c.by.space, d.Due.Unix(), d.Job)
 }
 
 // errEnough ends a query whose caller has all it wants.
 var errEnough = errors.New("sqlite: enough rows")
 
-// jobs are the known ones as JSON. What waits of another may be much, and stay for long: it is not even read.
+// jobs are those of which runs are asked for, as JSON. What waits of another may be much, and stay for long: it is not even read.
 func (l *lagging) jobs() string { return `["` + strings.Join(l.Jobs(), `","`) + `"]` }
 
 // waitingRuns reads the waiting runs in order until there are enough.
@@ -115,7 +121,7 @@ func (l *lagging) waitingRuns() ([]idempotency.Run, error) {
 			return errEnough
 		}
 		return err
-	}, `SELECT `+runColumns+` FROM belfry_run r INDEXED BY belfry_run_waiting CROSS JOIN belfry_session s ON s.id = r.session
+	}, `SELECT `+runColumns+` FROM belfry_run r INDEXED BY belfry_run_waiting LEFT JOIN belfry_session s ON s.id = r.session
 WHERE r.space = ? AND r.state = 1 AND r.wake <= ? AND r.job IN (SELECT value FROM json_each(?)) AND NOT EXISTS (
   SELECT 1 FROM belfry_run h INDEXED BY belfry_run_exclusive WHERE h.space = r.space AND h.job = r.job AND h.key = r.key AND h.exclusive = 1)`+byDue,
 		l.by.space, micro(l.now), l.jobs())

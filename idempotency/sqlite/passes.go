@@ -108,10 +108,12 @@ func (s *Store) CloseDue(ctx context.Context, ses idempotency.Session, job strin
 }
 
 func (c *call) closeDue(job string, due time.Time) error {
-	if _, err := c.exec(`DELETE FROM belfry_pass WHERE space = ? AND due = ? AND job = ?`, c.by.space, due.Unix(), job); err != nil {
+	if _, err := c.exec(`UPDATE belfry_due AS d SET closed = ?, keys = (
+  SELECT coalesce(sum(p.keys), 0) FROM belfry_pass p WHERE p.space = d.space AND p.due = d.due AND p.job = d.job)
+WHERE space = ? AND due = ? AND job = ?`, micro(c.now), c.by.space, due.Unix(), job); err != nil {
 		return err
 	}
-	_, err := c.exec(`UPDATE belfry_due SET closed = ? WHERE space = ? AND due = ? AND job = ?`, micro(c.now), c.by.space, due.Unix(), job)
+	_, err := c.exec(`DELETE FROM belfry_pass WHERE space = ? AND due = ? AND job = ?`, c.by.space, due.Unix(), job)
 	return err
 }
 

@@ -13,8 +13,9 @@ import (
 
 // stale is something that retention may remove.
 type stale struct {
-	at   int64 // microseconds
-	drop func() error
+	at     int64 // microseconds
+	ofDues bool  // it is the record of dues up to then
+	drop   func() error
 }
 
 // Prune removes what is older than the session's retention; see
@@ -32,7 +33,7 @@ func (s *Store) Prune(ctx context.Context, ses idempotency.Session, limit int) (
 
 func (c *call) prune(limit int) (int, error) {
 	var all []stale
-	for _, find := range []func(int) ([]stale, error){c.oldRuns, c.oldDues, c.oldRanges} {
+	for _, find := range []func(int) ([]stale, error){c.oldRuns, c.oldDues, c.oldRanges, c.oldCommands} {
 		list, err := find(limit)
 		if err != nil {
 			return 0, err
@@ -46,12 +47,25 @@ func (c *call) prune(limit int) (int, error) {
 	}
 	all = append(all, dead...)
 	all = all[:min(len(all), limit)]
+	return len(all), c.drop(all)
+}
+
+// drop removes, and notes up to where no record of a due is left for sure.
+func (c *call) drop(all []stale) error {
+	var pruned *int64
 	for _, x := range all {
 		if err := x.drop(); err != nil {
-			return 0, err
+			return err
+		}
+		if x.ofDues {
+			pruned = &x.at // they come in order
 		}
 	}
-	return len(all), nil
+	if pruned == nil {
+		return nil
+	}
+	_, err := c.exec(`UPDATE belfry_space SET pruned = max(coalesce(pruned, ?1), ?1) WHERE id = ?2`, *pruned, c.by.space)
+	return err
 }
 
 // belowOpen holds where nothing of the job is open at x.due or before.
@@ -63,7 +77,7 @@ func (c *call) oldRuns(limit int) (list []stale, err error) {
 		var job string
 		var key, request []byte
 		err := r.Scan(&due, &job, &key, &request, &session)
-		list = append(list, stale{due * 1e6, func() error {
+		list = append(list, stale{due * 1e6, true, func() error {
 			c.name(session, -1)
 			_, err := c.exec(`DELETE FROM belfry_run WHERE space = ? AND due = ? AND job = ? AND key = ? AND request = ?`, c.by.space, due, job, orEmpty(key), orEmpty(request))
 			return err
@@ -80,7 +94,7 @@ func (c *call) oldDues(limit int) (list []stale, err error) {
 		var due int64
 		var job string
 		err := r.Scan(&due, &job)
-		list = append(list, stale{due * 1e6, func() error {
+		list = append(list, stale{due * 1e6, true, func() error {
 			_, err := c.exec(`DELETE FROM belfry_due WHERE space = ? AND due = ? AND job = ?`, c.by.space, due, job)
 			return err
 		}})
@@ -96,7 +110,7 @@ func (c *call) oldRanges(limit int) (list []stale, err error) {
 		var low, high, id int64
 		var job string
 		err := r.Scan(&low, &high, &job, &id)
-		list = append(list, stale{high, func() error {
+		list = append(list, stale{high, true, func() error {
 			_, err := c.exec(`DELETE FROM belfry_range WHERE space = ? AND low = ? AND high = ? AND job = ? AND id = ?`, c.by.space, low, high, job, id)
 			return err
 		}})
@@ -107,13 +121,28 @@ WHERE space = ? AND low < ? AND high < ?`+belowOpen+`x.high / 1000000) ORDER BY 
 	return list, err
 }
 
+func (c *call) oldCommands(limit int) (list []stale, err error) {
+	err = c.query(func(r *sql.Rows) error {
+		var at int64
+		var request string
+		err := r.Scan(&at, &request)
+		list = append(list, stale{at, false, func() error {
+			_, err := c.exec(`DELETE FROM belfry_command WHERE space = ? AND request = ?`, c.by.space, request)
+			return err
+		}})
+		return err
+	}, `SELECT at, request FROM belfry_command x
+WHERE space = ? AND at < ?`+belowOpen+`x.at / 1000000) ORDER BY at, request LIMIT ?`, c.by.space, micro(c.keep()), limit)
+	return list, err
+}
+
 // oldSessions are those that no run names. Their definitions and decisions go
 // with them.
 func (c *call) oldSessions(limit int) (list []stale, err error) {
 	err = c.query(func(r *sql.Rows) error {
 		var id, died int64
 		err := r.Scan(&id, &died)
-		list = append(list, stale{died, func() error {
+		list = append(list, stale{died, false, func() error {
 			for _, text := range []string{
 				`DELETE FROM belfry_definition WHERE session = ?`, `DELETE FROM belfry_decision WHERE session = ?`, `DELETE FROM belfry_session WHERE id = ?`,
 			} {

@@ -15,13 +15,14 @@ type row struct {
 	payload          []byte
 	session, nonce   int64 // of the last claim, or of who wrote the run
 	wake             time.Time
+	cancel           string
 }
 
-// runTable has the name of the replica, which stays as long as a run names it.
-const runTable = `belfry_run r JOIN belfry_session s ON s.id = r.session`
+// runTable has the name of the replica, which stays as long as a run names it; what people asked for names none.
+const runTable = `belfry_run r LEFT JOIN belfry_session s ON s.id = r.session`
 
 const runColumns = `r.job, r.key, r.request, r.due, r.state, r.outcome, r.reason, r.text, r.payload, r.fence,
-r.attempt, r.crashes, r.session, s.replica, r.wake, r.started, r.finished`
+r.attempt, r.crashes, r.cancel, r.session, s.replica, r.wake, r.started, r.finished`
 
 const byDue = ` ORDER BY r.due, r.job, r.key, r.request`
 
@@ -30,10 +31,11 @@ func scanRun(r *sql.Rows, more ...any) (x idempotency.Run, err error) {
 	var key, request, reason, text, replica []byte
 	var due int64
 	var wake, started, finished sql.NullInt64
+	var cancel sql.NullString
 	err = r.Scan(append([]any{&x.ID.Job, &key, &request, &due, &x.State, &x.Outcome, &reason, &text, &x.Payload, &x.Fence,
-		&x.Attempt, &x.Crashes, &x.Session, &replica, &wake, &started, &finished}, more...)...)
+		&x.Attempt, &x.Crashes, &cancel, &x.Session, &replica, &wake, &started, &finished}, more...)...)
 	x.ID.Key, x.ID.Request, x.ID.Due = string(key), string(request), time.Unix(due, 0).UTC()
-	x.Reason, x.Text, x.Replica = string(reason), string(text), string(replica)
+	x.Reason, x.Text, x.Replica, x.Cancel = string(reason), string(text), string(replica), cancel.String
 	x.Wake, x.Started, x.Finished = at(wake), at(started), at(finished)
 	if x.Fence == 0 {
 		x.Session, x.Replica = 0, "" // of who wrote it; nobody claimed it yet
@@ -55,14 +57,15 @@ func (t *tx) runs(rest string, args ...any) (runs []idempotency.Run, err error) 
 func (c *call) row(id idempotency.ID) (*row, error) {
 	var x row
 	var wake sql.NullInt64
-	found, err := c.get([]any{&x.state, &x.fence, &x.attempt, &x.crashes, &x.payload, &x.session, &x.nonce, &wake},
-		`SELECT state, fence, attempt, crashes, payload, session, nonce, wake FROM belfry_run
+	var cancel sql.NullString
+	found, err := c.get([]any{&x.state, &x.fence, &x.attempt, &x.crashes, &x.payload, &x.session, &x.nonce, &wake, &cancel},
+		`SELECT state, fence, attempt, crashes, payload, session, nonce, wake, cancel FROM belfry_run
 WHERE space = ? AND due = ? AND job = ? AND key = ? AND request = ?`,
 		c.by.space, id.Due.Unix(), id.Job, []byte(id.Key), []byte(id.Request))
 	if err != nil || !found {
 		return nil, err
 	}
-	x.wake = at(wake)
+	x.wake, x.cancel = at(wake), cancel.String
 	return &x, nil
 }
 

@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
 // Claim claims runs; see idempotency.Runs. A batch that wins nothing takes no
@@ -135,10 +137,7 @@ func (c *call) claimAbsent(x idempotency.Claim, nonce int64) (a idempotency.Answ
 		}
 	}
 	if held {
-		if x.OnBusy != nil {
-			err = c.insertIdle(x.ID, *x.OnBusy, nonce)
-		}
-		return idempotency.Answer{Verdict: idempotency.Busy}, err
+		return idempotency.Answer{Verdict: idempotency.Busy}, c.recordBusy(x, nonce)
 	}
 	fence, err := c.insertRunning(x.ID, nonce, x.Exclusive)
 	return idempotency.Answer{Verdict: idempotency.Won, Fence: fence}, err
@@ -153,6 +152,9 @@ func (c *call) takeUp(r *row, x idempotency.Claim, nonce int64) (a idempotency.A
 		if dead, err = c.deadSession(r.session); err != nil || !dead.marked {
 			return idempotency.Answer{Verdict: idempotency.Taken}, err
 		}
+	}
+	if r.cancel != "" {
+		return idempotency.Answer{Verdict: idempotency.Taken}, c.endTold(x.ID, r.cancel)
 	}
 	if r.state == idempotency.Waiting && r.wake.After(c.now) {
 		return idempotency.Answer{Verdict: idempotency.Early, Retry: r.wake.Sub(c.now)}, nil
@@ -241,7 +243,7 @@ func (s *Store) Finish(ctx context.Context, namespace string, f []idempotency.Fi
 
 // A finish changes a row that is running with its fence.
 const (
-	finishSet   = `state = ?, outcome = ?, reason = ?, text = ?, attempt = ?, exclusive = NULL, wake = ?, finished = ?`
+	finishSet   = `state = ?, outcome = ?, reason = ?, text = ?, attempt = ?, exclusive = NULL, cancel = NULL, wake = ?, finished = ?`
 	finishWhere = `due = ? AND job = ? AND key = ? AND request = ? AND state = 2 AND fence = ?`
 
 	updateFinished = `UPDATE belfry_run SET ` + finishSet + ` WHERE space = ? AND ` + finishWhere
@@ -255,6 +257,13 @@ func finishArgs(f idempotency.Finish, now time.Time) []any {
 
 func (t *tx) finish(space int64, f idempotency.Finish) (idempotency.FinishAnswer, error) {
 	due, key, request := f.ID.Due.Unix(), []byte(f.ID.Key), []byte(f.ID.Request)
+	if f.Outcome == idempotency.Wait {
+		var cancel sql.NullString
+		if _, err := t.get([]any{&cancel}, `SELECT cancel FROM belfry_run WHERE space = ? AND `+finishWhere, space, due, f.ID.Job, key, request, f.Fence); err != nil {
+			return 0, err
+		}
+		f = rule.Heed(f, cancel.String)
+	}
 	n, err := t.exec(updateFinished, append(finishArgs(f, t.now), space, due, f.ID.Job, key, request, f.Fence)...)
 	if err != nil || n == 1 {
 		return idempotency.Finished, err

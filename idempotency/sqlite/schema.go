@@ -29,11 +29,16 @@ var schema = []string{
   last INTEGER NOT NULL
 ) STRICT`,
 
-	// A space is a namespace.
+	// A space is a namespace. horizon is that of the session that was opened last, controls counts what people changed and
+	// who was told to end, counted is when Retire did last, pruned the latest due whose record was removed.
 	`CREATE TABLE belfry_space (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
-  partitions INTEGER NOT NULL
+  partitions INTEGER NOT NULL,
+  horizon INTEGER NOT NULL DEFAULT 0,
+  controls INTEGER NOT NULL DEFAULT 0,
+  counted INTEGER,
+  pruned INTEGER
 ) STRICT`,
 
 	// named counts the runs that name the session: while there are any it stays.
@@ -59,6 +64,7 @@ var schema = []string{
   schedule BLOB NOT NULL,
   hash BLOB NOT NULL,
   revision INTEGER NOT NULL,
+  keyed INTEGER NOT NULL,
   PRIMARY KEY (session, job)
 ) STRICT, WITHOUT ROWID`,
 
@@ -70,6 +76,7 @@ var schema = []string{
   PRIMARY KEY (space, job, hash)
 ) STRICT, WITHOUT ROWID`,
 
+	// opened is NULL for an efficiency job; unannounced is how long Retire has counted that nobody announced the job.
 	`CREATE TABLE belfry_entry (
   space INTEGER NOT NULL,
   job TEXT NOT NULL,
@@ -77,10 +84,13 @@ var schema = []string{
   schedule BLOB NOT NULL,
   hash BLOB NOT NULL,
   revision INTEGER NOT NULL,
-  opened INTEGER NOT NULL,
+  keyed INTEGER NOT NULL,
+  opened INTEGER,
   next INTEGER,
   paused_from INTEGER,
   paused_until INTEGER,
+  retired INTEGER,
+  unannounced INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (space, job, key)
 ) STRICT, WITHOUT ROWID`,
 
@@ -94,8 +104,9 @@ var schema = []string{
 ) STRICT, WITHOUT ROWID`,
 
 	// state: 1 waiting, 2 running, 3 ended. session and nonce are of the last
-	// claim, or of who wrote a run that nobody claimed yet. exclusive is 1 while
-	// a run is running exclusively, else NULL.
+	// claim, or of who wrote a run that nobody claimed yet, 0 for what a person
+	// asked for. exclusive is 1 while a run is running exclusively, else NULL.
+	// cancel is why a run that is running is told to end.
 	`CREATE TABLE belfry_run (
   space INTEGER NOT NULL,
   due INTEGER NOT NULL,
@@ -113,6 +124,7 @@ var schema = []string{
   session INTEGER NOT NULL,
   nonce INTEGER NOT NULL,
   exclusive INTEGER,
+  cancel TEXT,
   wake INTEGER,
   started INTEGER,
   finished INTEGER,
@@ -120,17 +132,20 @@ var schema = []string{
 ) STRICT, WITHOUT ROWID`,
 	`CREATE UNIQUE INDEX belfry_run_exclusive ON belfry_run (space, job, key) WHERE exclusive = 1`,
 	`CREATE INDEX belfry_run_running ON belfry_run (session) WHERE state = 2`,
+	// Who is busy asks whether another run of its key waits: thousands of others may. Only waiting runs pay for it.
+	`CREATE INDEX belfry_run_queued ON belfry_run (space, job, key) WHERE state = 1`,
 	`CREATE INDEX belfry_run_waiting ON belfry_run (space, due, job, key, request, wake) WHERE state = 1`,
 
-	// A due of a job with keys; catch_up: as its decision said;
-	// closed is when it was.
+	// A due of a job with keys; catch_up: as its decision said; opened is NULL where a person skipped it before;
+	// closed is when it was; keys is how many its passes settled, where it is closed.
 	`CREATE TABLE belfry_due (
   space INTEGER NOT NULL,
   due INTEGER NOT NULL,
   job TEXT NOT NULL,
-  opened INTEGER NOT NULL,
+  opened INTEGER,
   catch_up INTEGER NOT NULL,
   closed INTEGER,
+  keys INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (space, due, job)
 ) STRICT, WITHOUT ROWID`,
 	`CREATE INDEX belfry_due_open ON belfry_due (space, job, due) WHERE closed IS NULL`,
@@ -158,6 +173,23 @@ var schema = []string{
   reason BLOB NOT NULL,
   PRIMARY KEY (space, low, high, job, id)
 ) STRICT, WITHOUT ROWID`,
+
+	// What people asked for. The request of a command is not that of the run that it may name.
+	`CREATE TABLE belfry_command (
+  space INTEGER NOT NULL,
+  request TEXT NOT NULL,
+  kind INTEGER NOT NULL,
+  job TEXT NOT NULL,
+  key BLOB NOT NULL,
+  due INTEGER,
+  run_request BLOB NOT NULL,
+  actor BLOB NOT NULL,
+  reason BLOB NOT NULL,
+  at INTEGER NOT NULL,
+  changed INTEGER NOT NULL,
+  PRIMARY KEY (space, request)
+) STRICT, WITHOUT ROWID`,
+	`CREATE INDEX belfry_command_at ON belfry_command (space, at, request)`,
 }
 
 // inspect reports whether the schema is there, and refuses any that is only

@@ -20,6 +20,7 @@ type session struct {
 	expires                              time.Time
 	marked                               time.Time // zero: not marked dead
 	declared                             int64     // nonce of the Declare that its definitions are of
+	controls                             int64     // of its namespace; see idempotency.Lag
 }
 
 func (x *session) live(now time.Time) bool {
@@ -75,8 +76,8 @@ func begin(t *tx, ses idempotency.Session) (*call, error) {
 func findSession(t *tx, ses idempotency.Session) (*session, error) {
 	x := session{id: ses.ID}
 	var expires, marked sql.NullInt64
-	found, err := t.get([]any{&x.space, &x.partitions, &x.replica, &x.boot, &x.lease, &x.horizon, &x.retention, &x.tolerance, &expires, &marked, &x.declared},
-		`SELECT n.id, n.partitions, s.replica, s.boot, s.lease, s.horizon, s.retention, s.tolerance, s.expires, s.marked, s.declared
+	found, err := t.get([]any{&x.space, &x.partitions, &x.replica, &x.boot, &x.lease, &x.horizon, &x.retention, &x.tolerance, &expires, &marked, &x.declared, &x.controls},
+		`SELECT n.id, n.partitions, s.replica, s.boot, s.lease, s.horizon, s.retention, s.tolerance, s.expires, s.marked, s.declared, n.controls
 FROM belfry_session s JOIN belfry_space n ON n.id = s.space WHERE s.id = ? AND n.name = ?`, ses.ID, ses.Namespace)
 	if err != nil || !found {
 		return nil, err
@@ -103,6 +104,9 @@ func (s *Store) OpenSession(ctx context.Context, o idempotency.Opening) (ses ide
 		}
 		id, err := t.draw()
 		if err != nil {
+			return err
+		}
+		if _, err := t.exec(`UPDATE belfry_space SET horizon = ? WHERE id = ?`, int64(o.Horizon), space); err != nil {
 			return err
 		}
 		_, err = t.exec(`INSERT INTO belfry_session (id, space, replica, boot, lease, horizon, retention, tolerance, expires, named)

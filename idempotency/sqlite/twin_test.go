@@ -55,6 +55,8 @@ func errs(err error) string {
 		return ""
 	case errors.Is(err, idempotency.ErrSessionDead):
 		return "dead"
+	case errors.Is(err, idempotency.ErrRejected):
+		return "rejected"
 	}
 	return "error " + err.Error()
 }
@@ -96,7 +98,11 @@ func (r *chooser) step() step {
 			return f(ctx, w, w.sessions[max(0, n-1-i%5)])
 		}
 	}
-	switch x := r.IntN(100); {
+	switch x := r.IntN(116); {
+	case x >= 112:
+		return on(r.retire())
+	case x >= 100:
+		return r.submit()
 	case x < 6:
 		return r.openSession()
 	case x < 16:
@@ -138,9 +144,13 @@ func (r *chooser) declare() call1 {
 	for _, j := range []string{"keyed", "plain", "other"} {
 		if r.IntN(6) > 0 {
 			d = append(d, idempotency.Declaration{
-				Definition: idempotency.Definition{Job: j, Schedule: "s", Hash: r.hash(), Revision: int64(r.IntN(2))},
+				Definition: idempotency.Definition{Job: j, Schedule: "s", Hash: r.hash(), Revision: int64(r.IntN(2)), Keyed: j == "keyed"},
 				Opened:     r.base, Next: r.base.Add(time.Second),
 			})
+			if r.IntN(4) == 0 {
+				last := &d[len(d)-1]
+				last.Opened, last.Next = time.Time{}, time.Time{}
+			}
 		}
 	}
 	return func(ctx context.Context, w *twin, s idempotency.Session) string {
@@ -151,6 +161,7 @@ func (r *chooser) declare() call1 {
 
 func (r *chooser) decide() call1 {
 	j, hash, keyed, claim, nonce := r.job(), r.hash(), r.IntN(2) == 0, r.IntN(3), int64(r.IntN(50))
+	overlap, catchUp := idempotency.Overlap(r.IntN(4)), r.IntN(4) == 0
 	n, ahead := r.IntN(4), time.Duration(r.IntN(4))*10*time.Second
 	return func(ctx context.Context, w *twin, s idempotency.Session) string {
 		seen, err := w.Declare(ctx, s, 0, []idempotency.Declaration{{
@@ -160,7 +171,8 @@ func (r *chooser) decide() call1 {
 			return errs(err)
 		}
 		d := idempotency.Decision{
-			Seen: seen[0], Definition: idempotency.Definition{Job: j, Schedule: "s", Hash: hash}, Keyed: keyed, Claim: claim,
+			Seen: seen[0], Definition: idempotency.Definition{Job: j, Schedule: "s", Hash: hash, Keyed: j == "keyed"}, Keyed: keyed, Claim: claim,
+			Overlap: overlap, CatchUp: catchUp,
 			Opened: seen[0].Opened.Add(ahead), Next: seen[0].Opened.Add(ahead + time.Second).Truncate(time.Second),
 		}
 		for k := range n {
@@ -188,6 +200,13 @@ func (r *chooser) claim() call1 {
 		if !c[k].TakeUp && r.IntN(3) == 0 {
 			busy, expired := r.content(idempotency.Skipped, idempotency.Wait), r.content(idempotency.Missed)
 			c[k].OnBusy, c[k].OnExpired = &busy, &expired
+			switch waits := c[k].Exclusive && busy.Outcome == idempotency.Wait; {
+			case waits && r.IntN(2) == 0:
+				c[k].Overtake = true
+			case waits:
+				queued := r.content(idempotency.Skipped)
+				c[k].OnQueued = &queued
+			}
 		}
 	}
 	nonce := int64(r.IntN(50))
@@ -267,6 +286,9 @@ func (r *chooser) endSession() call1 {
 
 func (r *chooser) lagging() call1 {
 	q := idempotency.LagQuery{Ranks: [][]byte{r.bits(), r.bits(), nil}, Grace: time.Duration(r.IntN(20)) * time.Second, Limit: r.IntN(5)}
+	if r.IntN(3) == 0 {
+		q.Full = []string{r.job(), r.job()}
+	}
 	return func(ctx context.Context, w *twin, s idempotency.Session) string {
 		lag, err := w.Lagging(ctx, s, q)
 		for i := range lag.Open {
@@ -275,9 +297,65 @@ func (r *chooser) lagging() call1 {
 			}
 		}
 		mine, err2 := w.Mine(ctx, s)
-		return fmt.Sprintf("%v %+v %+v\n%s\n%s\n%s %s %s", lag.Now, lag.Entries, lag.Open,
+		return fmt.Sprintf("%v %d %+v %+v\n%s\n%s\n%s %s %s", lag.Now, lag.Controls, lag.Entries, lag.Open,
 			w.runs(lag.Waiting), w.runs(lag.Orphaned), w.runs(mine), errs(err), errs(err2))
 	}
+}
+
+func (r *chooser) submit() step {
+	id := r.id()
+	c := idempotency.Command{
+		Request: fmt.Sprint("r", r.IntN(400)), Kind: idempotency.CommandKind(1 + r.IntN(7)),
+		ID: id, Actor: "ann", Reason: "é\x00",
+	}
+	if r.IntN(3) == 0 {
+		c.ID.Key = ""
+	}
+	switch c.Kind {
+	case idempotency.Trigger:
+		c.Payload = [][]byte{nil, []byte("p\x00")}[r.IntN(2)]
+	case idempotency.Backfill:
+		for due := r.due(); len(c.Dues) < 1+r.IntN(3); due = due.Add(10 * time.Second) {
+			c.Dues = append(c.Dues, due)
+		}
+	}
+	return func(ctx context.Context, w *twin) string {
+		record, err := w.Submit(ctx, "ns", c)
+		return fmt.Sprintf("%+v %s", record, errs(err))
+	}
+}
+
+func (r *chooser) retire() call1 {
+	after := time.Duration(r.IntN(60)) * time.Second
+	return func(ctx context.Context, w *twin, s idempotency.Session) string {
+		list, err := w.Retire(ctx, s, after)
+		return fmt.Sprintf("%+v %s", list, errs(err))
+	}
+}
+
+// people is what people see.
+func (w *twin) people(t *testing.T) string {
+	t.Helper()
+	o, err := w.Overview(t.Context(), "ns")
+	for i := range o.Open {
+		for j := range o.Open[i].Passes {
+			o.Open[i].Passes[j].Session = w.rank(o.Open[i].Passes[j].Session)
+		}
+	}
+	for i := range o.Sessions {
+		o.Sessions[i].ID = w.rank(o.Sessions[i].ID)
+	}
+	said := []string{fmt.Sprintf("%+v %s", o, errs(err))}
+	for c, err := range w.Commands(t.Context(), "ns", "plain") {
+		said = append(said, fmt.Sprintf("%+v %s", c, errs(err)))
+	}
+	for d, err := range w.Dues(t.Context(), "ns", "keyed", time.Time{}, time.Time{}) {
+		said = append(said, fmt.Sprintf("%+v %s", d, errs(err)))
+	}
+	for x, err := range w.List(t.Context(), idempotency.Filter{Namespace: "ns", State: idempotency.Ended, Newest: true, Limit: 9}) {
+		said = append(said, w.runs([]idempotency.Run{x}), errs(err))
+	}
+	return strings.Join(said, "\n")
 }
 
 // all is everything that a twin has written.
@@ -297,7 +375,7 @@ func (w *twin) all(t *testing.T) string {
 		}
 		s += fmt.Sprintf("%+v\n", x)
 	}
-	return s
+	return s + w.people(t)
 }
 
 // Asked the same at the same instants, the store answers as the memory store

@@ -135,6 +135,12 @@ func (t *tx) get(to []any, query string, args ...any) (found bool, err error) {
 	return found, err
 }
 
+// count returns the one number that a query reads, 0 where there is no row.
+func (t *tx) count(query string, args ...any) (n int64, err error) {
+	_, err = t.get([]any{&n}, query, args...)
+	return n, err
+}
+
 // draw returns a number that the store has never drawn before, and higher than
 // all of them: sessions, fences, ranges and first-seen counts share the counter.
 func (t *tx) draw() (int64, error) {
@@ -289,7 +295,7 @@ func busy(err error) bool {
 // explain says whose error it is and, where it can, what to do. Verdicts of the
 // contract stay what they are.
 func (s *Store) explain(err error) error {
-	if err == nil || err == errWrite || errors.Is(err, idempotency.ErrSessionDead) || errors.Is(err, idempotency.ErrRefused) {
+	if err == nil || err == errWrite || errors.Is(err, idempotency.ErrSessionDead) || errors.Is(err, idempotency.ErrRefused) || errors.Is(err, idempotency.ErrRejected) {
 		return err
 	}
 	advice := ""

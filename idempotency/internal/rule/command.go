@@ -92,6 +92,16 @@ type Changes struct {
 	Record idempotency.Command
 }
 
+// Waits is what becomes of Insert and Again.
+func (x *Changes) Waits() idempotency.Finish {
+	return idempotency.Finish{Outcome: idempotency.Wait, Wake: x.Record.At, Reason: byHand}
+}
+
+// Skips is what becomes of Skip and End.
+func (x *Changes) Skips() idempotency.Finish {
+	return idempotency.Finish{Outcome: idempotency.Skipped, Reason: byHand}
+}
+
 // NewPlan begins a command about a job that has this entry; c comes from Asked.
 func NewPlan(c idempotency.Command, e idempotency.Entry, s Space) (*Plan, error) {
 	if !e.Retired.IsZero() {
