@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 var rewrite = flag.Bool("belfry.rewrite", false, "write what commands print now into the transcripts of testdata")
@@ -27,6 +28,7 @@ func TestTranscript(t *testing.T) {
 			switch {
 			case is:
 				got.WriteString(line + said(d.belfry(words(t, command)...)) + "\n")
+				d.pass(5 * time.Millisecond) // so that the records have an order
 			case strings.HasPrefix(line, "#"):
 				got.WriteString(line)
 			}
