@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -208,6 +209,7 @@ func TestBackfill(t *testing.T) {
 		says     []string
 	}{
 		"too many":        {"backup", "", day(10, 0, 0).AddDate(-1, 0, 0), to, []string{"8760 dues", "at most 1000 at once", "those before 1999-02-20T16:00:00Z"}},
+		"one too many":    {"backup", "", to.Add(-1000 * time.Hour), to.Add(time.Second), []string{"1001 dues", "those before 2000-01-10T00:00:00Z"}},
 		"not decided":     {"backup", "", from, day(10, 2, 0), []string{"due 2000-01-10T01:00:00Z is not decided yet: those up to 2000-01-10T00:00:00Z are"}},
 		"empty":           {"backup", "", to, from, []string{"set from before to"}},
 		"no due":          {"backup", "", from.Add(time.Minute), from.Add(2 * time.Minute), []string{"has no due from 1999", "belfry next"}[1:]},
@@ -216,14 +218,40 @@ func TestBackfill(t *testing.T) {
 		"efficiency":      {"cache", "", from, to, []string{"efficiency job", "trigger it"}},
 		"above the years": {"backup", "", day(1, 0, 0).AddDate(9000, 0, 0), day(2, 0, 0).AddDate(9000, 0, 0), []string{"no due"}},
 	} {
-		_, err := d.client.Backfill(ctx, x.job, x.key, x.from, x.to, ann)
-		t.Log(name, err)
-		want(t, err, idempotency.ErrRejected, x.says...)
+		t.Run(name, func(t *testing.T) {
+			_, err := d.client.Backfill(ctx, x.job, x.key, x.from, x.to, ann)
+			want(t, err, idempotency.ErrRejected, x.says...)
+		})
 	}
-	done, stop := context.WithCancel(ctx)
-	stop()
-	_, err = d.client.Backfill(done, "backup", "", from, to, ann)
-	want(t, err, context.Canceled)
+	if _, err := d.client.Backfill(ctx, "backup", "", to.Add(-1000*time.Hour), to, ann); err != nil {
+		t.Errorf("a thousand: %v", err)
+	}
+}
+
+// left is a store whose caller goes away once it has the overview.
+type left struct {
+	*idempotency.Memory
+	stop func()
+}
+
+func (l left) Overview(ctx context.Context, namespace string) (idempotency.Overview, error) {
+	defer l.stop()
+	return l.Memory.Overview(ctx, namespace)
+}
+
+// A command whose caller has gone is not rejected: it may be asked again.
+func TestCallerLeaves(t *testing.T) {
+	t.Parallel()
+	d := hourly(t)
+	ctx, stop := context.WithCancel(t.Context())
+	c, err := scheduler.NewClient("test", left{d.store, stop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Backfill(ctx, "backup", "", day(9, 0, 0), d.now, ann)
+	if want(t, err, context.Canceled); errors.Is(err, idempotency.ErrRejected) {
+		t.Errorf("%v is a rejection", err)
+	}
 }
 
 func TestCancelAndRetry(t *testing.T) {

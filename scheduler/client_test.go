@@ -270,6 +270,9 @@ func TestRunsAreOfTheNamespace(t *testing.T) {
 			break
 		}
 	}
+	if n != 2 {
+		t.Errorf("%d runs were listed", n)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	want(t, errorOf(d.client.Runs(ctx, idempotency.Filter{})), context.Canceled, "list runs")

@@ -32,12 +32,12 @@ func (f *fleet) changed(want int) func(idempotency.Command, error) idempotency.C
 	}
 }
 
-// done demands the seconds of the scheduled dues, every ten, of which so many keys each are done.
+// done demands the seconds of the scheduled dues, every four, of which so many keys each are done.
 func (f *fleet) done(job string, keys int, want ...int) {
 	f.t.Helper()
 	done := map[int]int{}
 	for _, r := range f.runs(job)[idempotency.Done] {
-		if s := int(r.ID.Due.Sub(day(1, 0, 0)).Seconds()); s%10 == 0 {
+		if s := int(r.ID.Due.Sub(day(1, 0, 0)).Seconds()); s%4 == 0 {
 			done[s]++
 		}
 	}
@@ -52,48 +52,51 @@ func (f *fleet) done(job string, keys int, want ...int) {
 	}
 }
 
-func until(second int) { time.Sleep(time.Until(day(1, 0, 0).Add(time.Duration(second) * time.Second))) }
+// till is how long it is to a second of the first day.
+func till(second int) time.Duration {
+	return time.Until(day(1, 0, 0).Add(time.Duration(second) * time.Second))
+}
 
 // What a person asks of a job reaches all replicas within two seconds, is kept while all are down, and is done once.
 func TestControlsReachTheFleet(t *testing.T) {
 	for name, source := range map[string]jobs.KeySource{"one key": nil, "three keys": jobs.KeyList("1", "2", "3")} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fleet) {
-				job := jobs.Job{Name: "each", Schedule: jobs.Every(10 * time.Second), Keys: source, Run: quick}
+				job := jobs.Job{Name: "each", Schedule: jobs.Every(4 * time.Second), Keys: source, Run: quick}
 				c, n := f.client(), 1
 				if source != nil {
 					n = 3
 				}
-				fleet := []*replica{f.start("a", job), f.start("b", job), f.start("c", job)}
-				until(25)
+				fleet := []*replica{f.start("a", job), f.start("b", job)}
+				time.Sleep(till(9))
 				f.changed(1)(c.Pause(t.Context(), "each", ann))
-				until(65)
+				time.Sleep(till(18))
 				f.changed(1)(c.Resume(t.Context(), "each", ann))
-				until(72)
+				time.Sleep(till(21))
 				before := len(f.runs("each")[idempotency.Done])
 				f.changed(1)(c.Trigger(t.Context(), "each", "", nil, by("r-1")))
-				until(74)
+				time.Sleep(till(23))
 				if got := len(f.runs("each")[idempotency.Done]) - before; got != n {
 					t.Errorf("%d runs were done 2 s after they were triggered, want %d", got, n)
 				}
 				f.changed(1)(c.Trigger(t.Context(), "each", "", nil, by("r-1")))
 				f.changed(1)(c.SkipNext(t.Context(), "each", "", by("r-2")))
-				until(95)
+				time.Sleep(till(29))
 				f.changed(1)(c.SkipNext(t.Context(), "each", "", by("r-2")))
-				f.done("each", n, 10, 20, 70, 90)
-				from, to := day(1, 0, 0).Add(30*time.Second), day(1, 0, 0).Add(60*time.Second)
-				f.changed(3)(c.Backfill(t.Context(), "each", "", from, to, by("r-3")))
-				until(97)
-				f.done("each", n, 10, 20, 30, 40, 50, 70, 90)
+				f.done("each", n, 4, 8, 20, 28)
+				from := day(1, 0, 0).Add(12 * time.Second)
+				f.changed(2)(c.Backfill(t.Context(), "each", "", from, from.Add(8*time.Second), by("r-3")))
+				time.Sleep(till(31))
+				f.done("each", n, 4, 8, 12, 16, 20, 28)
 				f.changed(1)(c.Pause(t.Context(), "each", ann))
 				f.end(fleet...)
-				until(125)
+				time.Sleep(till(33))
 				fleet = []*replica{f.start("a", job), f.start("b", job)}
-				until(145)
+				time.Sleep(till(41))
 				f.end(fleet...)
-				f.done("each", n, 10, 20, 30, 40, 50, 70, 90)
-				if once, more := f.count(); more > 0 || once != 8*n {
-					t.Errorf("%d occurrences ran once and %d more often, want %d once", once, more, 8*n)
+				f.done("each", n, 4, 8, 12, 16, 20, 28)
+				if once, more := f.count(); more > 0 || once != 7*n {
+					t.Errorf("%d occurrences ran once and %d more often, want %d once", once, more, 7*n)
 				}
 			})
 		})
@@ -108,7 +111,7 @@ func TestControlsWithoutReplicas(t *testing.T) {
 		failing.Run = func(_ context.Context, _ jobs.Occurrence) error { return errDeclined }
 		c := f.client()
 		a := f.start("a", failing)
-		until(15)
+		time.Sleep(till(15))
 		f.end(a)
 		id := idempotency.ID{Job: "once", Due: day(1, 0, 0).Add(10 * time.Second)}
 		f.changed(1)(c.Retry(t.Context(), id, ann))
@@ -116,7 +119,7 @@ func TestControlsWithoutReplicas(t *testing.T) {
 		triggered.Request = "r-1"
 		f.changed(1)(c.Cancel(t.Context(), triggered, ann))
 		a = f.start("a", job)
-		until(30)
+		time.Sleep(till(30))
 		f.end(a)
 		runs := f.runs("once")
 		if len(runs[idempotency.Done]) != 1 || len(runs[idempotency.Skipped]) != 1 || len(f.ran) != 1 {

@@ -150,6 +150,13 @@ var records = []struct {
 		c.ID.Request = c.Request
 		return c.ID
 	}},
+	{"scheduled, beside one by hand of that second", func(d *desk) idempotency.ID {
+		r, _ := d.claimed()
+		d.finish(r, idempotency.Finish{Outcome: idempotency.Done, Attempt: 1})
+		d.now = hour(1)
+		d.must(d.client.Trigger(d.t.Context(), "backup", "", nil, by("r-1")))
+		return backup
+	}},
 	{"triggered for all keys", func(d *desk) idempotency.ID {
 		d.now = d.now.Add(90 * time.Second)
 		c := d.must(d.client.Trigger(d.t.Context(), "renewals", "", nil, ann))
