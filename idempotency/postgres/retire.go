@@ -103,8 +103,9 @@ func (x *retiring) look() error {
 		}
 		x.gone = append(x.gone, e.job)
 		return nil
-	}, `SELECT e.job, e.retired, e.absent, (e.job IN (
-  SELECT d.job FROM belfry_session s JOIN belfry_definition d ON d.session = s.id WHERE s.space = $1 AND s.marked IS NULL AND s.expires > $2)) IS TRUE
+	}, `WITH a AS MATERIALIZED (SELECT DISTINCT d.job FROM belfry_session s JOIN belfry_definition d ON d.session = s.id
+  WHERE s.space = $1 AND s.marked IS NULL AND s.expires > $2)
+SELECT e.job, e.retired, e.absent, (e.job IN (SELECT a.job FROM a)) IS TRUE
 FROM belfry_entry e WHERE e.space = $1 AND e.key = '' ORDER BY e.job`, x.space, x.now)
 }
 
