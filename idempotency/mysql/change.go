@@ -163,8 +163,8 @@ func (x *changes) end(r *row, o idempotency.Outcome, reason string) {
 	}
 }
 
-// tell tells a running row to end.
-func (x *changes) tell(r *row, cancel string) {
+// mark tells a running row to end.
+func (x *changes) mark(r *row, cancel string) {
 	r.Cancel = cancel
 	x.told++
 	x.touch(r)
@@ -174,7 +174,7 @@ func (x *changes) tell(r *row, cancel string) {
 func (x *changes) overtake(id idempotency.ID, waiting []ref) {
 	due := id.Due.Unix()
 	if r := x.rows[x.held[jobKey{id.Job, id.Key}]]; r != nil && r.State == idempotency.Running && r.due <= due && r.Cancel == "" {
-		x.tell(r, idempotency.Overtaken)
+		x.mark(r, idempotency.Overtaken)
 	}
 	for _, w := range waiting {
 		if r := x.rows[w]; r != nil && r.State == idempotency.Waiting && r.due < due {

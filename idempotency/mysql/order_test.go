@@ -70,16 +70,22 @@ func TestWhoWaitsForAClaim(t *testing.T) {
 			return err
 		}},
 		{"Declare", w, false, func() error {
-			_, err := s.Declare(ctx, other.session, 1, []idempotency.Declaration{{Definition: idempotency.Definition{Job: "keyed", Hash: "h1"}, Opened: w.due}})
+			_, err := s.Declare(ctx, other.session, 1, []idempotency.Declaration{{Definition: idempotency.Definition{Job: "keyed", Hash: "h1", Keyed: true}, Opened: w.due}})
 			return err
 		}},
 		{"Lagging", w, false, func() error {
 			_, err := s.Lagging(ctx, other.session, idempotency.LagQuery{Limit: 10})
 			return err
 		}},
+		{"Overview", w, false, func() error { _, err := s.Overview(ctx, "ns"); return err }},
+		{"Retire", w, false, func() error { _, err := s.Retire(ctx, other.session, time.Hour); return err }},
+		{"Submit", w, true, func() error {
+			_, err := s.Submit(ctx, "ns", idempotency.Command{Request: "r", Kind: idempotency.Trigger, ID: idempotency.ID{Job: "keyed", Key: "triggered"}, Actor: "a"})
+			return err
+		}},
 		{"ClaimOfTheKey", w, true, func() error { _, err := other.claim(ctx, other.insert("ClaimOfTheKey")); return err }},
 		{"Decide", w, true, func() error {
-			entries, err := s.Declare(ctx, other.session, 1, []idempotency.Declaration{{Definition: idempotency.Definition{Job: "keyed", Hash: "h1"}, Opened: w.due}})
+			entries, err := s.Declare(ctx, other.session, 1, []idempotency.Declaration{{Definition: idempotency.Definition{Job: "keyed", Hash: "h1", Keyed: true}, Opened: w.due}})
 			if err == nil {
 				_, err = s.Decide(ctx, other.session, 99, []idempotency.Decision{{Seen: entries[0], Definition: entries[0].Definition, Opened: entries[0].Opened, Keyed: true}})
 			}

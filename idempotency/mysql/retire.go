@@ -5,11 +5,16 @@ import (
 	"database/sql"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
+
+// maxRetire bounds how many runs that wait, and how many that were abandoned, one call ends, so that it meets its
+// deadline whatever a job leaves. The next call ends more.
+const maxRetire = 10 * idempotency.MaxBatch
 
 // Retire counts for how long nobody has announced a job, and ends what such a job left; see idempotency.Entries. Where
 // all jobs are announced it locks and writes no more than the time of the count.
@@ -128,6 +133,7 @@ func (c *call) endJobs(jobs []string) error {
 	if err := c.endDues(jobs); err != nil {
 		return err
 	}
+	limit := strconv.Itoa(maxRetire)
 	var refs []ref
 	scan := func(r *sql.Rows) error {
 		var x ref
@@ -135,11 +141,11 @@ func (c *call) endJobs(jobs []string) error {
 		refs = append(refs, x)
 		return err
 	}
-	if err := c.queryRows(scan, list(jobs), `SELECT due, job, run_key, request FROM belfry_waiting FORCE INDEX (run_key) WHERE space = ? AND job IN (?)`, c.by.space); err != nil {
+	if err := c.queryRows(scan, list(jobs), `SELECT due, job, run_key, request FROM belfry_waiting FORCE INDEX (run_key) WHERE space = ? AND job IN (?) LIMIT `+limit, c.by.space); err != nil {
 		return err
 	}
 	if err := c.queryRows(scan, list(jobs), `SELECT h.due, h.job, h.run_key, h.request FROM belfry_running h FORCE INDEX (PRIMARY)
-  STRAIGHT_JOIN belfry_session s ON s.id = h.session AND s.marked IS NOT NULL WHERE h.space = ? AND h.job IN (?)`, c.by.space); err != nil {
+  STRAIGHT_JOIN belfry_session s ON s.id = h.session AND s.marked IS NOT NULL WHERE h.space = ? AND h.job IN (?) LIMIT `+limit, c.by.space); err != nil {
 		return err
 	}
 	x := c.changes(0)

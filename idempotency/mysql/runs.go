@@ -18,29 +18,33 @@ func (s *Store) Claim(ctx context.Context, ses idempotency.Session, nonce int64,
 	}
 	err = s.with(ctx, ses, shared, func(c *call) error {
 		x := claiming{changes: c.changes(nonce), batch: batch}
-		if err := x.hold(); err != nil {
-			return err
-		}
-		for _, lock := range []string{noLock, alone} {
-			if err := x.facts(lock); err != nil {
-				return err
-			}
-			x.judge()
-			if len(x.touched) == 0 || !x.movable {
-				break
-			}
-		}
-		if err := x.write(); err != nil {
-			return err
-		}
-		x.tell()
-		answers = x.answers
-		return c.move(x.dues())
+		answers, err = x.answer()
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return answers, nil
+}
+
+func (x *claiming) answer() ([]idempotency.Answer, error) {
+	if err := x.hold(); err != nil {
+		return nil, err
+	}
+	for _, lock := range []string{noLock, alone} {
+		if err := x.facts(lock); err != nil {
+			return nil, err
+		}
+		x.judge()
+		if len(x.touched) == 0 || !x.movable {
+			break
+		}
+	}
+	if err := x.write(); err != nil {
+		return nil, err
+	}
+	x.tell()
+	return x.answers, x.move(x.dues())
 }
 
 // Mine returns the session's running runs; see idempotency.Runs.

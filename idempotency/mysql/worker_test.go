@@ -28,7 +28,7 @@ func newWorker(t testing.TB, s *Store) *worker {
 		t.Fatal(err)
 	}
 	w := &worker{Store: s, session: session, due: renewal.Now.Truncate(time.Second)}
-	def := idempotency.Definition{Job: "keyed", Hash: "h1"}
+	def := idempotency.Definition{Job: "keyed", Hash: "h1", Keyed: true}
 	entries, err := s.Declare(ctx, session, 0, []idempotency.Declaration{{Definition: def, Opened: w.due.Add(-time.Hour)}})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func (w *worker) beside(t testing.TB, s *Store) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	def := idempotency.Definition{Job: "keyed", Hash: "h1"}
+	def := idempotency.Definition{Job: "keyed", Hash: "h1", Keyed: true}
 	if _, err := s.Declare(context.Background(), session, 0, []idempotency.Declaration{{Definition: def, Opened: w.due.Add(-time.Hour)}}); err != nil {
 		t.Fatal(err)
 	}
