@@ -13,6 +13,15 @@ type asked struct {
 	at time.Duration
 }
 
+// pastAsked is the past of a run that was won otherwise than by the answer to its take-up: a stray; or one that the same
+// batch asked for as new too, which when repeated says of both that they are won.
+func (c *Core) pastAsked(id idempotency.ID, before past) past {
+	if a, was := c.workers.asked[id]; was {
+		return a.past
+	}
+	return before
+}
+
 // listMine looks for strays: runs that the store holds for ours, of which the
 // answer that gave them to us was lost for good. A run that we hold, or
 // let go of a moment ago, is none: the listing is older than what became of it.
@@ -54,7 +63,7 @@ func (c *Core) adopt(r idempotency.Run) {
 	if _, had := w.known[r.Fence]; had {
 		return
 	}
-	before := w.asked[r.ID].past // of what no take-up asked for: fresh
+	before := c.pastAsked(r.ID, fresh)
 	j := c.jobs[r.ID.Job]
 	switch {
 	case mark != nil:

@@ -209,7 +209,7 @@ func (c *Core) claimed(p *pass, id idempotency.ID, a idempotency.Answer) {
 	if a.Verdict == idempotency.Won {
 		p.count++
 		run := idempotency.Run{ID: id, Fence: a.Fence, Attempt: a.Attempt, Crashes: a.Crashes, Payload: a.Payload}
-		c.begin(p.job, run, p.past, has(p.hedge, c.partition(id.Key)))
+		c.begin(p.job, run, c.pastAsked(id, p.past), has(p.hedge, c.partition(id.Key)))
 		return
 	}
 	c.emit(Refused{Occurrence: c.occurrence(p.job, id, 0, 0, nil), Cause: cause(a.Verdict)})

@@ -123,6 +123,11 @@ func newPlan(seed uint64, o Options) *plan {
 		{Name: "plain", Plans: spread(plans(1, 5)), Work: p.work},
 		{Name: "once", Plans: spread([]Plan{{At: []time.Duration{second(2, 6), second(7, 12), second(12, 20)}}}), Work: p.work},
 	}
+	if p.faults&Policies != 0 {
+		for i := range c.Jobs {
+			c.Jobs[i].choose(r.rand)
+		}
+	}
 	if p.faults&Edit != 0 {
 		p.dice = r.rand
 		c.Jobs = p.edited(c.Jobs, second)
@@ -157,7 +162,11 @@ func (p *plan) work(r *Replica, o jobs.Occurrence) Work {
 		x.Takes, x.Deaf = w.between(4*time.Second, 12*time.Second), true
 	case w.fault(Error, .3):
 		x.Err, x.Panic = errWork, w.rand.IntN(4) == 0
+		if w.faults(Policies) {
+			x.Err = []error{errWork, jobs.Skip("nothing to do"), jobs.RetryAfter(w.between(0, 2*time.Second), errWork)}[w.rand.IntN(3)]
+		}
 	}
+	x.Quiet = w.fault(Policies, .1)
 	return x
 }
 
@@ -206,6 +215,7 @@ func (p *plan) schedule() {
 	do(Deploy, 1, p.deploy)
 	do(Lack, 1, p.lack)
 	do(Edit, 4, p.edit)
+	do(Steer, 12, p.steer)
 	for t := 3 * time.Second; t < endAt; t += 3 * time.Second {
 		w.At(t, w.Prune)
 	}
@@ -285,6 +295,7 @@ func (p *plan) lack() {
 // calm ends the faults and what they left: every replica runs, with all jobs of one version.
 func (p *plan) calm() {
 	p.jam = -1
+	p.resumeAll()
 	p.w.Calm()
 	version := p.w.replicas[0].Version
 	if p.w.faults(Edit) {

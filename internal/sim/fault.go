@@ -35,6 +35,8 @@ const (
 	Deploy                          // a version of the code with other schedules, perhaps taken back
 	Lack                            // a replica lacks a job
 	Edit                            // jobs are edited, removed, added back and renamed, again and again
+	Policies                        // jobs have overlap and crash policies, deadlines and a watch for progress
+	Steer                           // people pause, resume, trigger, skip, backfill, cancel and retry
 	Hint                            // hints are lost, late and doubled, and come in floods that mean nothing
 
 	all Fault = 1<<iota - 1
@@ -43,7 +45,7 @@ const (
 var faultNames = []string{
 	"loss", "late", "slow", "kill", "freeze", "blind", "outage", "drain", "view", "down", "storeclock", "hostclock",
 	"failingsource", "slowsource", "laggingsource", "churn", "error", "long", "hang", "poison", "jam", "deploy", "lack",
-	"edit", "hint",
+	"edit", "policies", "steer", "hint",
 }
 
 // String lists the kinds by name, with commas.

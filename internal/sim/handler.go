@@ -13,6 +13,7 @@ type Work struct {
 	Takes time.Duration // below zero: it never returns by itself
 	Err   error
 	Panic bool
+	Quiet bool // it tells of no progress
 	Deaf  bool // it does not heed the end of its context
 	Fatal bool // at its end the process dies
 }
@@ -44,6 +45,9 @@ func (r *Replica) start(a core.Start) {
 		w.Oracle.At(w.StoreNow())
 		w.Oracle.Started(id, a.Occurrence.Fence, a.Occurrence.Attempt)
 	}
+	if a.Job.StallAfter > 0 && !x.Quiet {
+		r.progress(x, a.Job.StallAfter/3)
+	}
 	if x.Takes < 0 {
 		return
 	}
@@ -62,13 +66,25 @@ func (r *Replica) start(a core.Start) {
 	})
 }
 
+// progress tells that a handler gets on, again and again.
+func (r *Replica) progress(x *work, each time.Duration) {
+	r.after(each, func() {
+		if r.works[x.handle] == x {
+			r.tell(core.Progressed{Handle: x.handle, Note: "at it"})
+			if r.up {
+				r.progress(x, each)
+			}
+		}
+	})
+}
+
 func (r *Replica) cancel(a core.Cancel) {
 	x := r.works[a.Handle]
 	if x == nil {
 		return
 	}
 	r.w.note(r.Name, "handler cancelled", idOf(x.occ).String(), x.occ.Fence, a.Cause.Error())
-	if errors.Is(a.Cause, jobs.ErrTimeout) {
+	if !errors.Is(a.Cause, jobs.ErrSessionLost) && !errors.Is(a.Cause, jobs.ErrDraining) {
 		r.w.Oracle.Returned(x.occ.Fence) // whether it heeds it or not, its attempt is over
 	}
 	if x.Deaf {

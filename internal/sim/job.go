@@ -24,6 +24,20 @@ type Job struct {
 
 	// Work decides what a handler does. Nil: it takes 5 ms.
 	Work func(r *Replica, o jobs.Occurrence) Work
+
+	Overlap    jobs.Overlap
+	Crash      jobs.Crash
+	Within     time.Duration // to start
+	StallAfter time.Duration
+}
+
+// policy is what the oracle has to know of the job's choices.
+func (j Job) policy() oracle.Policy {
+	p := oracle.Policy{Attempts: attempts, Parallel: j.Overlap == jobs.OverlapAllow, Once: j.Crash == jobs.CrashAbandon, Within: j.Within}
+	if p.Once {
+		p.Attempts = 1
+	}
+	return p
 }
 
 // Plan is what one version of the code says of a job: its schedule, which is a
@@ -68,8 +82,12 @@ func (j Job) spec(version int) jobs.Job {
 	plan := j.plan(version)
 	spec := jobs.Job{
 		Name: j.Name, Schedule: plan.schedule(), Missed: plan.Missed, Spread: plan.Spread, Timeout: timeout,
-		Retry: jobs.Retry{Attempts: attempts, First: 200 * time.Millisecond, Max: time.Second},
-		Run:   func(context.Context, jobs.Occurrence) error { panic("sim: handlers are played, not run") },
+		Retry:   jobs.Retry{Attempts: attempts, First: 200 * time.Millisecond, Max: time.Second},
+		Overlap: j.Overlap, Crash: j.Crash, StartWithin: j.Within, StallAfter: j.StallAfter,
+		Run: func(context.Context, jobs.Occurrence) error { panic("sim: handlers are played, not run") },
+	}
+	if j.Crash == jobs.CrashAbandon {
+		spec.Retry.Attempts = 0
 	}
 	if j.Source != nil {
 		spec.Keys = j.Source

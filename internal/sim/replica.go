@@ -259,6 +259,8 @@ func (r *Replica) observe(a core.Action) {
 	case core.Problem:
 		s.Problems++
 		r.w.note(r.Name, "problem", a.Job, a.Due, a.Err.Error())
+	case core.Orphaned:
+		r.w.note(r.Name, "sees a job that nobody has", a.Job)
 	case core.NoMoreDues:
 		r.w.note(r.Name, "sees no more dues", a.Job)
 	case core.WallStepped:
@@ -275,5 +277,5 @@ func (r *Replica) observe(a core.Action) {
 }
 
 func idOf(o jobs.Occurrence) oracle.ID {
-	return oracle.ID{Job: o.Job, Key: o.Key, Due: o.Due.Unix()}
+	return oracle.ID{Job: o.Job, Key: o.Key, Due: o.Due.Unix(), Request: o.Request}
 }

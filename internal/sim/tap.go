@@ -118,7 +118,14 @@ func (t *tap) claimed(x *oracle.Oracle, session, nonce int64, c idempotency.Clai
 		})
 		return
 	case idempotency.Busy:
-		record = c.OnBusy
+		if record = c.OnBusy; c.OnQueued != nil && x.Waits(c.ID.Job, c.ID.Key) {
+			record = c.OnQueued
+		}
+	case idempotency.Taken:
+		if c.TakeUp {
+			x.Refused(key(c.ID), c.Seen)
+		}
+		return
 	case idempotency.Expired:
 	default:
 		return
@@ -131,6 +138,9 @@ func (t *tap) claimed(x *oracle.Oracle, session, nonce int64, c idempotency.Clai
 		r.State = oracle.Waiting
 	}
 	x.Recorded(session, r)
+	if c.Overtake && r.State == oracle.Waiting {
+		x.Overtaken(r.ID)
+	}
 }
 
 func (t *tap) Finish(ctx context.Context, namespace string, f []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
@@ -139,7 +149,7 @@ func (t *tap) Finish(ctx context.Context, namespace string, f []idempotency.Fini
 		for i, f := range f {
 			t.w.note(t.who, "store: finishes", key(f.ID).String(), f.Fence, outcome(f.Outcome).String(), f.Attempt, int(a[i]))
 			x.Finished(oracle.Finish{
-				ID: key(f.ID), Fence: f.Fence, Outcome: outcome(f.Outcome), Wake: f.Wake, Attempt: f.Attempt, Answer: oracle.Answer(a[i]),
+				ID: key(f.ID), Fence: f.Fence, Outcome: outcome(f.Outcome), Wake: f.Wake, Attempt: f.Attempt, Reason: f.Reason, Answer: oracle.Answer(a[i]),
 			})
 		}
 	})

@@ -11,7 +11,7 @@ import (
 // What the store's calls say, in the oracle's own words.
 
 func key(id idempotency.ID) oracle.ID {
-	return oracle.ID{Job: id.Job, Key: id.Key, Due: id.Due.Unix()}
+	return oracle.ID{Job: id.Job, Key: id.Key, Due: id.Due.Unix(), Request: id.Request}
 }
 
 func outcome(o idempotency.Outcome) oracle.Outcome {
@@ -53,6 +53,7 @@ func decisionOf(session, nonce int64, d idempotency.Decision, a idempotency.Deci
 	x := oracle.Decision{
 		Session: session, Nonce: nonce, Job: d.Job, SeenHash: d.Seen.Hash, Hash: d.Hash,
 		SeenOpened: d.Seen.Opened, Open: d.Opened, Next: d.Next, Keyed: d.Keyed, Rows: rowsOf(a.Runs),
+		Parallel: d.Overlap == idempotency.OverlapAllow, Overtakes: d.Overlap == idempotency.OverlapCancel && !d.CatchUp,
 	}
 	for _, t := range d.Run {
 		x.Run = append(x.Run, t.Unix())

@@ -79,6 +79,7 @@ type World struct {
 	replicas []*Replica
 	memory   *idempotency.Memory
 	tap      *tap
+	commands int           // of people
 	skew     time.Duration // the store's clock minus true time
 	rings    map[string]*ring.Ring
 	trace    trace
@@ -102,9 +103,11 @@ func New(c Config) *World {
 	w.memory = idempotency.NewMemory(w.StoreNow)
 	w.Oracle = oracle.New(oracle.Rules{
 		Tolerance: c.Timing.Tolerance, Horizon: c.Timing.Horizon, MissedAfter: c.Timing.MissedAfter, Retention: c.Timing.Retention,
-		Attempts: attempts, Crashes: 5, Partitions: c.Timing.Partitions,
-		Partition: func(key string) int { return ring.Slot(key) % c.Timing.Partitions },
-		Fatal:     c.Fatal, Spare: c.Spare,
+		Attempts: attempts, Crashes: 5, Steps: c.Faults&StoreClock != 0,
+		Policy:     func(job string) oracle.Policy { return w.job(job).policy() },
+		Partitions: c.Timing.Partitions,
+		Partition:  func(key string) int { return ring.Slot(key) % c.Timing.Partitions },
+		Fatal:      c.Fatal, Spare: c.Spare,
 	})
 	var inner idempotency.Store = w.memory
 	if c.Store != nil {

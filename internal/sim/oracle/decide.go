@@ -101,10 +101,16 @@ func (o *Oracle) misses(d Decision) {
 }
 
 func (o *Oracle) openDue(j *job, id dueID, by decisionID) {
-	if o.dues[id] != nil {
-		o.fail("I2", "job %s: due %d opened twice", id.job, id.due)
+	if old := o.dues[id]; old != nil {
+		if !old.skipped && !old.hand {
+			o.fail("I2", "job %s: due %d opened twice", id.job, id.due)
+		}
 		return
 	}
+	o.newDue(j, id, by)
+}
+
+func (o *Oracle) newDue(j *job, id dueID, by decisionID) {
 	d := &due{by: by, open: true, finished: make([]bool, o.rules.Partitions), must: map[string]bool{}}
 	for key := range j.keys {
 		d.must[key] = true
@@ -119,10 +125,11 @@ func (o *Oracle) written(d Decision) {
 		mine[r.ID] = true
 	}
 	for _, t := range d.Run {
-		if !mine[ID{d.Job, d.Job, t}] {
+		if !mine[ID{Job: d.Job, Key: d.Job, Due: t}] && o.rows[ID{Job: d.Job, Key: d.Job, Due: t}] == nil {
 			o.fail("I2", "job %s: due %d was decided to run and has no row", d.Job, t)
 		}
 	}
+	holder, held := o.held[lane{d.Job, d.Job}]
 	for _, r := range d.Rows {
 		if old := o.rows[r.ID]; old != nil {
 			o.fail("I2", "%v is decided, and has a row", r.ID)
@@ -133,12 +140,14 @@ func (o *Oracle) written(d Decision) {
 		l := lane{r.ID.Job, r.ID.Key}
 		switch {
 		case r.State == Running:
-			n.exclusive = true
+			n.exclusive = !d.Parallel
 			o.grant(n, r.Fence)
 		case r.State == Ended && r.Outcome == Skipped && r.Overlap:
 			if by, ok := o.held[l]; !ok || mine[by] {
 				o.fail("overlap", "%v is skipped, and no run of an older opening is running", r.ID)
 			}
+		case r.State == Waiting && d.Overtakes && held && !mine[holder]:
+			o.overtake(r.ID, mine)
 		case r.State == Ended:
 			o.fail("I2", "%v ends %v in its opening", r.ID, r.Outcome)
 		}

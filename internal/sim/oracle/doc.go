@@ -17,6 +17,7 @@
 //	I10  attempts and crashes are counted and bounded; the innocent do not fail
 //	I13  opened never moves back and never runs ahead of the store's clock
 //	I15  a handler never starts twice under one fence
+//	I16  what may start once only, or in time only, or is told to end, does so
 //
 // and, beside them, overlap (two exclusive runs of a key), horizon (a first
 // claim of an older due) and open (what closing a due demands).

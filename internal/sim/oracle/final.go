@@ -79,7 +79,7 @@ func (o *Oracle) Row(id ID) (Row, bool) {
 
 func (o *Oracle) ids() []ID {
 	return sorted(o.rows, func(a, b ID) int {
-		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Request, b.Request))
 	})
 }
 

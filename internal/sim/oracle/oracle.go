@@ -26,6 +26,7 @@ type Oracle struct {
 	held      map[lane]ID    // running exclusively
 	started   map[int64]bool // fences under which a handler started
 	ended     map[int64]bool // … and returned, or ran out of time
+	begun     map[ID]bool    // runs of which a handler started since a person asked for them
 	spared    int
 
 	violations []Violation
@@ -59,6 +60,10 @@ type row struct {
 	exclusive      bool
 	forward        bool // its definition ended before it could start
 	done           int
+	told           string // why it is told to end
+	overtaken      bool   // it was told so first
+	hand           bool   // a person asked for it
+	orphaned       bool   // it was taken up from who was gone
 }
 
 type dueID struct {
@@ -71,6 +76,8 @@ type due struct {
 	by       decisionID
 	open     bool
 	missed   bool
+	hand     bool            // a person opened it
+	skipped  bool            // a person did not let it open
 	finished []bool          // by partition
 	must     map[string]bool // keys that have been there ever since the opening
 }
@@ -81,7 +88,7 @@ func New(r Rules) *Oracle {
 		rules: r, schedules: map[string]Schedule{}, spreads: map[string]time.Duration{}, jobs: map[string]*job{}, sessions: map[int64]*session{},
 		rows: map[ID]*row{},
 		dues: map[dueID]*due{}, decided: map[decisionID]bool{}, fences: map[int64]ID{}, last: map[lane]int64{},
-		held: map[lane]ID{}, started: map[int64]bool{}, ended: map[int64]bool{},
+		held: map[lane]ID{}, started: map[int64]bool{}, ended: map[int64]bool{}, begun: map[ID]bool{},
 	}
 }
 
@@ -122,7 +129,7 @@ func (o *Oracle) Start(id ID, over time.Duration) time.Time {
 // unstarted is whether a run may not start yet. One whose definition ended before it could is brought forward.
 func (o *Oracle) unstarted(id ID) bool {
 	over := o.spreads[id.Job]
-	if r := o.rows[id]; r != nil && r.forward {
+	if r := o.rows[id]; r != nil && (r.forward || r.hand) {
 		over = 0
 	}
 	return o.Start(id, over).After(o.fast.Add(o.rules.Tolerance))

@@ -45,7 +45,7 @@ func (o *Oracle) Closed(sessionID int64, name string, at int64, missed *Range) {
 		o.job(name).ranges = append(o.job(name).ranges, *missed)
 	}
 	for _, key := range sorted(d.must, cmp.Compare[string]) {
-		if d.finished[o.rules.Partition(key)] && o.rows[ID{name, key, at}] == nil {
+		if d.finished[o.rules.Partition(key)] && o.rows[ID{Job: name, Key: key, Due: at}] == nil {
 			o.fail("I2", "job %s: due %d is closed, and key %s, there all the time, has no row", name, at, key)
 			return
 		}

@@ -21,6 +21,9 @@ func (o *Oracle) Claimed(c Claim) {
 	}
 	r.State, r.Outcome, r.Crashes, r.Attempt = Running, None, c.Crashes, c.Attempt
 	r.session, r.nonce = c.Session, c.Nonce
+	if !c.Exclusive && !o.policy(c.ID.Job).Parallel {
+		o.fail("overlap", "%v is claimed so that others of its key may run beside it", c.ID)
+	}
 	o.release(r)
 	r.exclusive = c.Exclusive
 	o.grant(r, c.Fence)
@@ -65,6 +68,10 @@ func (o *Oracle) takenUp(c Claim, r *row) {
 	case r.State == Running && !o.sessions[r.session].marked:
 		o.fail("I4", "%v is taken up from session %d, which is not marked dead", c.ID, r.session)
 	}
+	if r.told != "" {
+		o.fail("I16", "%v is taken up, and is told to end: %s", c.ID, r.told)
+	}
+	r.orphaned = r.orphaned || r.State == Running
 	crashes := r.Crashes
 	if r.State == Running && !o.reborn(r.session) {
 		crashes++
@@ -141,7 +148,7 @@ func (o *Oracle) Recorded(sessionID int64, r Row) {
 	if r.Outcome == Skipped {
 		by, ok := o.held[lane{r.ID.Job, r.ID.Key}]
 		other := o.dues[dueID{by.Job, by.Due}]
-		if !ok || other == nil || other.by == d.by {
+		if !ok || by.Request == "" && other != nil && other.by == d.by {
 			o.fail("overlap", "%v is skipped, and no run of an older opening is running", r.ID)
 		}
 	}
@@ -178,6 +185,9 @@ func (o *Oracle) Finished(f Finish) {
 	o.release(r)
 	r.exclusive = false
 	r.Attempt = f.Attempt
+	if f.Outcome == None && r.told != "" {
+		f.Outcome = o.toldOutcome(r)
+	}
 	if f.Outcome == None {
 		r.State, r.Wake = Waiting, f.Wake
 		return
@@ -196,13 +206,21 @@ func (o *Oracle) judgeAttempt(r *row, f Finish) {
 	switch {
 	case f.Attempt < r.Attempt || f.Attempt > r.Attempt+1:
 		o.fail("I10", "%v: attempt goes from %d to %d", f.ID, r.Attempt, f.Attempt)
-	case f.Attempt == r.Attempt+1 && !o.ended[f.Fence]:
+	case f.Attempt == r.Attempt+1 && !o.ended[f.Fence] && r.told == "":
 		o.fail("I10", "%v: attempt %d is counted, and no handler of fence %d ended", f.ID, f.Attempt, f.Fence)
 	}
 	if f.Outcome == Done && !o.ended[f.Fence] {
 		o.fail("I1", "%v is done, and no handler of fence %d ended", f.ID, f.Fence)
 	}
-	if f.Outcome != Failed || f.Attempt >= o.rules.Attempts {
+	o.judgeReason(r, f)
+	p := o.policy(f.ID.Job)
+	switch {
+	case f.Outcome != Failed || f.Attempt >= p.Attempts || f.Reason == "canceled":
+		return
+	case p.Once && f.Reason == "abandoned":
+		if !o.begun[f.ID] && !r.orphaned {
+			o.fail("I16", "%v is abandoned, and never started", f.ID)
+		}
 		return
 	}
 	if r.Crashes < o.rules.Crashes {
@@ -224,6 +242,7 @@ func (o *Oracle) Started(id ID, fence int64, attempt int) {
 	if o.unstarted(id) {
 		o.fail("I8", "%v starts before its time", id)
 	}
+	o.judgeStart(id)
 	if r := o.rows[id]; r != nil && r.Fence == fence && r.State == Running {
 		if attempt != r.Attempt+1 {
 			o.fail("I10", "%v starts as attempt %d, %d have ended", id, attempt, r.Attempt)

@@ -9,10 +9,17 @@ import (
 type ID struct {
 	Job, Key string
 	Due      int64
+	Request  string // of a run by hand
 }
 
-// String is job/key@due.
-func (id ID) String() string { return fmt.Sprintf("%s/%s@%d", id.Job, id.Key, id.Due) }
+// String is job/key@due, and #request of a run by hand.
+func (id ID) String() string {
+	s := fmt.Sprintf("%s/%s@%d", id.Job, id.Key, id.Due)
+	if id.Request != "" {
+		s += "#" + id.Request
+	}
+	return s
+}
 
 // State is a run's.
 type State int
@@ -46,7 +53,9 @@ type Rules struct {
 	Tolerance, Horizon, MissedAfter, Retention time.Duration
 
 	Attempts int // after so many ended attempts a run may fail
-	Crashes  int // or after so many crashes
+	Policy   func(job string) Policy
+	Steps    bool // the store's clock is set now and then: no start is judged as too late
+	Crashes  int  // or after so many crashes
 
 	// Partition is a key's, below Partitions.
 	Partition  func(key string) int
@@ -87,6 +96,8 @@ type Decision struct {
 	SeenOpened, Open time.Time
 	Next             time.Time
 	Keyed            bool
+	Parallel         bool // its runs hold no key
+	Overtakes        bool // those that find their key held tell the holder to end
 	Run              []int64
 	Ranges           []Range
 	Rows             []Row // of the dues of Run, where not Keyed
@@ -111,6 +122,7 @@ type Finish struct {
 	Outcome Outcome // None: it waits until Wake
 	Wake    time.Time
 	Attempt int
+	Reason  string
 	Answer  Answer
 }
 

@@ -1,0 +1,156 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
+)
+
+// A run that no worker was free for in time is skipped; one that a person asked for starts.
+func TestStartWithin(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		after time.Duration // from its due until a worker is free
+		want  string
+	}{"in time": {4 * second, "running ()"}, "late": {7 * second, "skipped (deadline)"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := timing()
+			cfg.Concurrency = 1
+			w := newTower(t, cfg, "a")
+			tight := jobs.Job{Name: "tight", Schedule: jobs.At(epoch.Add(12 * second)), Run: none, StartWithin: 5 * second}
+			w.begin(once("first"), tight)
+			w.until(12*second + 100*time.Millisecond)
+			w.want("tight", "waiting ()")
+			w.until(12*second + c.after)
+			w.returned(w.starts("first")[0], nil)
+			w.until(w.now + second)
+			w.want("tight", c.want)
+		})
+	}
+}
+
+// Who waits for its second attempt, or was given back after its start, is not late; nor is what a person asks for.
+func TestStartWithinIsOfTheFirstStart(t *testing.T) {
+	t.Parallel()
+	w := newTower(t, timing(), "a")
+	j := once("j")
+	j.StartWithin = 5 * second
+	w.begin(j)
+	w.until(11 * second)
+	w.returned(w.starts("j")[0], jobs.RetryAfter(30*second, errWork))
+	w.until(42 * second)
+	if s := w.starts("j"); len(s) != 2 {
+		t.Fatalf("%d starts, want 2", len(s))
+	}
+	w.returned(w.starts("j")[1], jobs.Permanent(errWork))
+	w.until(50 * second)
+	w.by(idempotency.Retry, due("j", 10*second))
+	w.until(55 * second)
+	if s := w.starts("j"); len(s) != 3 {
+		t.Errorf("%d starts after a person's retry, want 3", len(s))
+	}
+}
+
+// A triggered run starts however long it waited for a worker.
+func TestTriggeredStartsLate(t *testing.T) {
+	t.Parallel()
+	cfg := timing()
+	cfg.Concurrency = 1
+	w := newTower(t, cfg, "a")
+	w.begin(once("first"), jobs.Job{Name: "tight", Schedule: jobs.Manual(), Run: none, StartWithin: second})
+	w.until(11 * second)
+	c := w.by(idempotency.Trigger, idempotency.ID{Job: "tight"})
+	w.until(40 * second)
+	w.returned(w.starts("first")[0], nil)
+	w.until(45 * second)
+	if s := w.starts("tight"); len(s) != 1 || s[0].Occurrence.Request != c.Request {
+		t.Errorf("starts: %+v", s)
+	}
+}
+
+// A due of a job with keys that comes too late leaves one record, not one for each key; what a person backfills runs.
+func TestLateDueWithKeys(t *testing.T) {
+	t.Parallel()
+	cfg := timing()
+	cfg.MissedAfter, cfg.Horizon = 20*time.Minute, time.Hour
+	w := newTower(t, cfg, "a")
+	w.act = list(5)
+	down := false
+	w.call = func(int, string) error {
+		if down {
+			return errDown
+		}
+		return nil
+	}
+	j := keyed(jobs.Every(time.Minute))
+	j.StartWithin = 30 * second
+	w.begin(j)
+	w.until(70 * second) // the first runs
+	down = true
+	w.until(5*time.Minute + 10*second)
+	down = false
+	w.until(5*time.Minute + 25*second)
+	ranges := w.ranges()
+	if n := len(w.starts("keyed")); n != 10 || len(ranges) != 1 || ranges[0].Count != 3 || ranges[0].Reason != "deadline" || ranges[0].Outcome != idempotency.Skipped {
+		t.Fatalf("%d keys of two dues started; ranges: %+v; want 10, and a range of 3 past the deadline", n, ranges)
+	}
+	w.by(idempotency.Backfill, idempotency.ID{Job: "keyed"}, epoch.Add(3*time.Minute))
+	w.until(5*time.Minute + 40*second)
+	if n := len(w.starts("keyed")); n != 15 {
+		t.Errorf("%d keys started after a person's backfill, want 15", n)
+	}
+}
+
+func (w *tower) ranges() (list []idempotency.Range) {
+	for r, err := range w.store.(idempotency.History).Ranges(w.t.Context(), "n", "") {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// Dues past the deadline make one range where nothing else lies between.
+func TestSkipLate(t *testing.T) {
+	t.Parallel()
+	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * second) }
+	j := &job{Job: jobs.Job{Name: "j", StartWithin: 10 * second}, starts: newStarts(0, second, 16)}
+	d := idempotency.Decision{Definition: idempotency.Definition{Job: "j"},
+		Run:    []time.Time{at(1), at(2), at(4), at(20)},
+		Ranges: []idempotency.Range{{Job: "j", From: at(3), To: at(3), Count: 1, Outcome: idempotency.Skipped, Reason: reasonPaused}}}
+	j.skipLate(&d, at(30))
+	if len(d.Run) != 1 || len(d.Ranges) != 3 || d.Ranges[1].Count != 2 || !d.Ranges[1].To.Equal(at(2)) || !d.Ranges[2].From.Equal(at(4)) {
+		t.Errorf("runs %v, ranges %+v", d.Run, d.Ranges)
+	}
+}
+
+// An efficiency run that found no worker in time is left out, and said to be.
+func TestStartWithinLocal(t *testing.T) {
+	t.Parallel()
+	cfg := timing()
+	cfg.Concurrency = 1
+	w := newTower(t, cfg, "a")
+	first, tight := once("first"), once("tight")
+	first.Guarantee, tight.Guarantee, tight.StartWithin = jobs.Efficiency, jobs.Efficiency, 3*second
+	w.begin(first, tight)
+	w.until(14 * second)
+	w.returned(w.starts("first")[0], nil)
+	w.until(15 * second)
+	if s, r := w.starts("tight"), w.refused("tight"); len(s) != 0 || len(r) != 1 || r[0] != "deadline" {
+		t.Errorf("%d starts, refused: %q", len(s), r)
+	}
+}
+
+// refused are the causes with which runs of a job were.
+func (w *tower) refused(job string) (list []string) {
+	for _, a := range w.acts {
+		if r, ok := a.(Refused); ok && r.Job == job {
+			list = append(list, r.Cause)
+		}
+	}
+	return list
+}

@@ -1,0 +1,75 @@
+package oracle
+
+import "time"
+
+// Canceled tells that a person has ended a run.
+func (o *Oracle) Canceled(id ID) {
+	r := o.rows[id]
+	switch {
+	case r == nil || r.State == Ended:
+		o.fail("I16", "%v is canceled, and is not there or has ended", id)
+	case r.State == Waiting:
+		r.State, r.Outcome = Ended, Skipped
+	default:
+		r.told = "canceled"
+	}
+}
+
+// Retried tells that a person lets a failed run wait again.
+func (o *Oracle) Retried(id ID) {
+	if r := o.rows[id]; r == nil || r.State != Ended || r.Outcome != Failed {
+		o.fail("I1", "%v is retried, and has not failed", id)
+		return
+	}
+	o.again(id)
+}
+
+// Triggered tells that a person lets a new run wait.
+func (o *Oracle) Triggered(id ID) {
+	if o.rows[id] != nil {
+		o.fail("I1", "%v is triggered twice", id)
+	}
+	o.again(id)
+}
+
+// Backfilled tells that a person wants a run which may be there: what has run, or is to run, stays as it is.
+func (o *Oracle) Backfilled(id ID) {
+	if r := o.rows[id]; r == nil || r.State == Ended && (r.Outcome == Missed || r.Outcome == Skipped) {
+		o.again(id)
+	}
+}
+
+func (o *Oracle) again(id ID) {
+	r := o.rows[id]
+	if r == nil {
+		r = &row{}
+		o.rows[id] = r
+	}
+	r.Row = Row{ID: id, State: Waiting, Fence: r.Fence, Wake: o.now}
+	r.told, r.overtaken, r.hand, r.orphaned = "", false, true, false
+	delete(o.begun, id)
+}
+
+// Opened tells that a person opens a due for all keys, unless it was open before.
+func (o *Oracle) Opened(name string, at int64) {
+	id := dueID{name, at}
+	if old := o.dues[id]; old == nil || old.skipped {
+		o.newDue(o.job(name), id, decisionID{})
+		o.dues[id].hand = true
+	}
+}
+
+// SkippedRun tells that a person does not let a run come that is not due yet.
+func (o *Oracle) SkippedRun(id ID) {
+	if o.rows[id] == nil {
+		o.rows[id] = &row{Row: Row{ID: id, State: Ended, Outcome: Skipped}, hand: true}
+	}
+}
+
+// SkippedDue tells that a person does not let a due be opened that has not come yet.
+func (o *Oracle) SkippedDue(name string, at int64) {
+	j := o.job(name)
+	if time.Unix(at, 0).After(j.opened) && o.dues[dueID{name, at}] == nil {
+		o.dues[dueID{name, at}] = &due{skipped: true, finished: make([]bool, o.rules.Partitions), must: map[string]bool{}}
+	}
+}

@@ -1,0 +1,99 @@
+package oracle
+
+import "time"
+
+// Policy is what a job's choices mean for its runs.
+type Policy struct {
+	Attempts int
+	Parallel bool          // runs of a key may be at work beside each other
+	Once     bool          // a run starts once at most, unless a person asks for it again
+	Within   time.Duration // after its start a run may not start for the first time; 0: it may
+}
+
+func (o *Oracle) policy(job string) Policy {
+	if o.rules.Policy == nil {
+		return Policy{Attempts: o.rules.Attempts}
+	}
+	return o.rules.Policy(job)
+}
+
+// slack is how late a replica may know what the store's clock says, and how long an answer is under way.
+const slack = 3 * time.Second
+
+// judgeStart demands that a run which may start once only, or in time only, does so.
+func (o *Oracle) judgeStart(id ID) {
+	p, r := o.policy(id.Job), o.rows[id]
+	if p.Once && o.begun[id] {
+		o.fail("I16", "%v starts again", id)
+	}
+	d := o.dues[dueID{id.Job, id.Due}]
+	hand := r != nil && r.hand || d != nil && d.hand
+	if latest := time.Unix(id.Due, 0).Add(p.Within + slack); p.Within > 0 && !hand && !o.begun[id] && !o.rules.Steps && o.now.After(latest) {
+		o.fail("I16", "%v starts for the first time after %v, with %v to start", id, o.now.Sub(time.Unix(id.Due, 0)), p.Within)
+	}
+	o.begun[id] = true
+}
+
+// judgeReason demands that a run ends for a reason of its own only where there is one.
+func (o *Oracle) judgeReason(r *row, f Finish) {
+	p := o.policy(f.ID.Job)
+	wrong := false
+	switch f.Reason {
+	case "canceled":
+		wrong = r.told != f.Reason
+	case "overtaken":
+		wrong = !r.overtaken // even where a person has canceled it meanwhile
+	case "deadline":
+		wrong = p.Within == 0 || o.begun[f.ID] || r.hand || o.fast.Before(o.Start(f.ID, o.spreads[f.ID.Job]).Add(p.Within))
+	case "handler":
+		wrong = !o.ended[f.Fence]
+	default:
+		wrong = f.Outcome == Skipped
+	}
+	if wrong {
+		o.fail("I16", "%v ends %v (%s) for nothing; it is told to end: %q, has started: %t", f.ID, f.Outcome, f.Reason, r.told, o.begun[f.ID])
+	}
+}
+
+// toldOutcome is how a run ends that was told to and does not say that it is done.
+func (o *Oracle) toldOutcome(r *row) Outcome {
+	if r.told == "overtaken" {
+		return Skipped
+	}
+	return Failed
+}
+
+// Waits is whether a run of a key waits.
+func (o *Oracle) Waits(job, key string) bool {
+	for id, r := range o.rows {
+		if id.Job == job && id.Key == key && r.State == Waiting {
+			return true
+		}
+	}
+	return false
+}
+
+// Overtaken tells that a run waits because its key is held, and wants to have it.
+func (o *Oracle) Overtaken(by ID) { o.overtake(by, nil) }
+
+// overtake tells the holder of a key to end, and ends the older runs of it that wait, but those which were decided together.
+func (o *Oracle) overtake(by ID, together map[ID]bool) {
+	if holder, held := o.held[lane{by.Job, by.Key}]; held && holder.Due <= by.Due {
+		if r := o.rows[holder]; r.told == "" {
+			r.told, r.overtaken = "overtaken", true
+		}
+	}
+	for id, r := range o.rows {
+		if id.Job == by.Job && id.Key == by.Key && r.State == Waiting && id.Due < by.Due && !together[id] {
+			r.State, r.Outcome = Ended, Skipped
+		}
+	}
+}
+
+// Refused tells a take-up that was not won: an orphan which is told to end does so by it.
+func (o *Oracle) Refused(id ID, seen int64) {
+	if r := o.rows[id]; r != nil && r.State == Running && r.Fence == seen && r.told != "" && o.sessions[r.session].marked {
+		o.release(r)
+		r.State, r.Outcome, r.exclusive = Ended, o.toldOutcome(r), false
+	}
+}
