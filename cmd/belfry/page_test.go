@@ -10,10 +10,12 @@ import (
 // example is a command of an operation on a page, and what it prints.
 var example = regexp.MustCompile("(?s)```sh\n(belfry (?:jobs|runs|explain|gaps|commands|pause|resume|trigger|skip|backfill|cancel|retry)\\b[^\n]*)\n```\n\n```\n(.*?)\n```")
 
-// TestPage: what docs/commands.md says that these commands print stands in the transcript, and none lacks an example.
+// TestPage: what docs/commands.md says that these commands print stands in the transcript, and none lacks an example. With
+// -belfry.rewrite the page is written anew, from the transcript as it is.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/commands.md")
+	const path = "../../docs/commands.md"
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,11 +23,27 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	said := map[string]string{}
+	for _, part := range strings.Split("\n"+string(transcript), "\n$ ")[1:] {
+		command, text, _ := strings.Cut(part, "\n")
+		text, _, _ = strings.Cut(text, "\n\n")
+		text, _, _ = strings.Cut(text, "\n(status ")
+		if _, twice := said[command]; !twice { // the first time counts
+			said[command] = strings.TrimSuffix(text, "\n")
+		}
+	}
 	shown := map[string]bool{}
-	for _, m := range example.FindAllStringSubmatch(string(page), -1) {
+	fresh := example.ReplaceAllStringFunc(string(page), func(block string) string {
+		m := example.FindStringSubmatch(block)
 		shown[strings.Fields(m[1])[1]] = true
-		if !strings.Contains(string(transcript), "$ "+m[1]+"\n"+m[2]+"\n") {
-			t.Errorf("%s prints something else by now, or is not in the transcript", m[1])
+		if said[m[1]] != m[2] && !*rewrite {
+			t.Errorf("%s prints something else by now, or is not in the transcript:\n%s", m[1], said[m[1]])
+		}
+		return "```sh\n" + m[1] + "\n```\n\n```\n" + said[m[1]] + "\n```"
+	})
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(fresh), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
 	for _, name := range strings.Fields("jobs runs explain gaps commands pause trigger skip backfill cancel retry") {

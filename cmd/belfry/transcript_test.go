@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 var rewrite = flag.Bool("belfry.rewrite", false, "write what commands print now into the transcripts of testdata")
 
 // TestTranscript runs the commands of testdata/operate.txt, one after the other, on the record of a night, and compares all
-// they print. After a change that is meant: go test ./cmd/belfry -run TestTranscript -belfry.rewrite
+// they print. After a change that is meant: go test ./cmd/belfry -run TestTranscript -belfry.rewrite, and
+// the same with TestPage
 func TestTranscript(t *testing.T) {
 	t.Parallel()
 	const path = "testdata/operate.txt"
@@ -26,6 +28,7 @@ func TestTranscript(t *testing.T) {
 			switch {
 			case is:
 				got.WriteString(line + said(d.belfry(words(t, command)...)) + "\n")
+				d.pass(5 * time.Millisecond) // so that the records have an order
 			case strings.HasPrefix(line, "#"):
 				got.WriteString(line)
 			}
