@@ -58,6 +58,11 @@ func (m *Memory) Submit(ctx context.Context, namespace string, c Command) (Comma
 
 // rejected is why a command is not applied.
 func (c *Command) rejected(format string, a ...any) error {
+	for i, x := range a {
+		if t, ok := x.(time.Time); ok {
+			a[i] = t.UTC().Format(time.RFC3339) // as people write it
+		}
+	}
 	return fmt.Errorf("%w: %v of job %q: %s", ErrRejected, c.Kind, c.ID.Job, fmt.Sprintf(format, a...))
 }
 

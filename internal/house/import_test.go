@@ -44,6 +44,7 @@ var onlyIn = []struct {
 	{"github.com/hashicorp/memberlist", []string{"membership", "internal/simnet"}}, // simnet is its transport
 	{"github.com/hashicorp/go-msgpack", []string{"membership"}},                    // its tests write what hostile neighbours would
 	{"github.com/buraksezer/consistent", []string{"ring"}},
+	{"golang.org/x/time", []string{"internal/core"}},
 	{"github.com/robfig/cron", []string{"jobs"}},
 	{"modernc.org/sqlite", []string{"idempotency/sqlite", "cmd", "examples"}},
 	{"github.com/jackc/pgx", []string{"idempotency/postgres", "internal/testservers", "internal/ordeal", "cmd", "examples"}},        // testservers makes databases

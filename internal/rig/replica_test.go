@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -75,6 +77,7 @@ type order struct {
 	Onward bool // ends one wait of the trap
 	Add    []work
 	Store  string // storeCut or storeHealed; "": neither
+	Memory int64  // a soft limit in bytes, negative: none any more; 0: as it is
 }
 
 // state is what a replica reports whenever it changes.
@@ -160,6 +163,12 @@ func (m *member) obey(parent *procs.Parent, s *scheduler.Scheduler) {
 		if o.Store != "" {
 			m.store.Cut(o.Store == storeCut)
 			m.ledger.write(line{Phase: o.Store})
+		}
+		switch {
+		case o.Memory < 0:
+			debug.SetMemoryLimit(math.MaxInt64)
+		case o.Memory > 0:
+			debug.SetMemoryLimit(o.Memory)
 		}
 		if o.Onward {
 			select {

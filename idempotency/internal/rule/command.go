@@ -311,5 +311,10 @@ func (p *Plan) retry(x *Changes, r *idempotency.Run) error {
 
 // rejected is why a command is not applied.
 func rejected(c idempotency.Command, format string, a ...any) error {
+	for i, x := range a {
+		if t, ok := x.(time.Time); ok {
+			a[i] = t.UTC().Format(time.RFC3339) // as people write it
+		}
+	}
 	return fmt.Errorf("%w: %v of job %q: %s", idempotency.ErrRejected, c.Kind, c.ID.Job, fmt.Sprintf(format, a...))
 }
