@@ -149,6 +149,7 @@ type OpenDue struct {
 	Job         string
 	Due, Opened time.Time
 	CatchUp     bool   // as its decision said
+	ByHand      bool   // a person asked for it: see Control
 	Finished    []byte // union over all passes
 	Passes      []Pass // of live sessions
 }
