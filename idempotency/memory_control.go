@@ -27,7 +27,7 @@ func (m *Memory) Submit(ctx context.Context, namespace string, c Command) (Comma
 	if sp == nil {
 		return Command{}, c.rejected("no replica has announced it in namespace %q; name a job that one has", namespace)
 	}
-	c.ID = c.asked()
+	c.ID, c.Last = c.asked()
 	if first := sp.requests[c.Request]; first != nil {
 		return first.repeated(c)
 	}
@@ -66,31 +66,52 @@ func (c *Command) rejected(format string, a ...any) error {
 	return fmt.Errorf("%w: %v of job %q: %s", ErrRejected, c.Kind, c.ID.Job, fmt.Sprintf(format, a...))
 }
 
-// asked is what of the ID the command's kind uses.
-func (c *Command) asked() ID {
-	id := ID{Job: c.ID.Job}
+// asked is what of the ID the command's kind uses, and the last due of a range.
+func (c *Command) asked() (id ID, last time.Time) {
+	id.Job = c.ID.Job
 	switch c.Kind {
-	case Trigger, Backfill:
+	case Trigger:
 		id.Key = c.ID.Key
+	case Backfill:
+		id.Key, id.Due = c.ID.Key, instant(c.Dues[0])
+		last = instant(c.Dues[len(c.Dues)-1])
 	case Skip:
 		id.Key, id.Due = c.ID.Key, instant(c.ID.Due)
 	case Cancel, Retry:
 		id = c.ID
 		id.Due = instant(id.Due)
 	}
-	return id
+	return id, last
 }
 
 // repeated answers a command whose request was seen before.
 func (c *Command) repeated(again Command) (Command, error) {
-	was := c.ID
-	if c.Kind == Trigger {
-		was.Due = time.Time{} // the store's word, not the caller's
-	}
-	if c.Kind != again.Kind || was != again.ID || c.Actor != again.Actor {
-		return Command{}, again.rejected("request %q was made at %v by %q, for another thing: %v of job %q; take a new request", c.Request, c.At, c.Actor, c.Kind, c.ID.Job)
+	if d := c.difference(again); d != "" {
+		return Command{}, again.rejected("request %q was made at %v by %q with another %s; take a new request", c.Request, c.At, c.Actor, d)
 	}
 	return *c, nil
+}
+
+// difference is the first thing that a recorded command has otherwise than a repetition; empty where there is none.
+func (c *Command) difference(again Command) string {
+	due := c.ID.Due.UTC().Format(time.RFC3339)
+	switch was, is := c.ID, again.ID; {
+	case c.Kind != again.Kind:
+		return "kind, " + c.Kind.String()
+	case was.Job != is.Job:
+		return fmt.Sprintf("job, %q", was.Job)
+	case was.Key != is.Key:
+		return fmt.Sprintf("key, %q", was.Key)
+	case c.Kind == Backfill && (!was.Due.Equal(is.Due) || !c.Last.Equal(again.Last)):
+		return fmt.Sprintf("range, %s to %s", due, c.Last.UTC().Format(time.RFC3339))
+	case c.Kind != Trigger && !was.Due.Equal(is.Due): // that of a Trigger is the store's word, not the caller's
+		return "due, " + due
+	case was.Request != is.Request:
+		return fmt.Sprintf("run, that of request %q", was.Request)
+	case c.Actor != again.Actor:
+		return "actor"
+	}
+	return ""
 }
 
 // submission is a command that is new, about a job that is there.

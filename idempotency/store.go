@@ -215,7 +215,7 @@ type History interface {
 // Control is a further power of a store: what people ask for. It needs no session.
 type Control interface {
 	// Submit applies a command and records it, in one transaction, once: a repetition with the same Request changes nothing, and
-	// returns the record of the first; one of another Kind, ID or Actor is rejected. A job without an entry, and one that was retired, is
+	// returns the record of the first; one of another Kind, ID, Last or Actor, as recorded, is rejected; payloads are not compared. A job without an entry, and one that was retired, is
 	// rejected; so is a key other than the job's name for a job without keys. "Waits" means a run's row, waiting, with the store's now as its wake time, the reason "by hand", and
 	// no text, attempts or crashes; it keeps its last fence. What else ends here keeps attempts and text.
 	//

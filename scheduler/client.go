@@ -33,6 +33,7 @@ type By struct {
 	Actor  string // required, such as a name or an address: 1 to 255 bytes
 	Reason string // at most 64 KiB
 	// Request names what is asked, so that asking again changes nothing: [A-Za-z0-9._-]{1,36}. Empty: a new one each time.
+	// Something else under the same name is rejected; Reason and a payload are not compared.
 	Request string
 }
 

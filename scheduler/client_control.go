@@ -62,9 +62,10 @@ const maxBackfill = idempotency.MaxBatch
 // Backfill makes the job's dues in [from, to) run that were missed, skipped or never decided, by the schedule in force now; 1,000 at most.
 // What is done, failed, waits or is at work stays as it is: the record's Changed counts the others. Of a job with keys an empty
 // key runs the dues that were never opened, for all keys. Rejected are more dues than that, those that are not decided yet,
-// efficiency jobs, and schedules that are a program's own (jobs.Custom).
+// efficiency jobs, and schedules that are a program's own (jobs.Custom). A repetition with the same Request has to come to the same
+// first due and last, or is rejected.
 func (c *Client) Backfill(ctx context.Context, job, key string, from, to time.Time, by By) (idempotency.Command, error) {
-	a := ask{kind: idempotency.Backfill, id: idempotency.ID{Job: job, Key: key}, by: by, moves: true}
+	a := ask{kind: idempotency.Backfill, id: idempotency.ID{Job: job, Key: key}, by: by}
 	a.prepare = func(_ idempotency.Overview, e idempotency.Entry, cmd *idempotency.Command) (err error) {
 		cmd.Dues, err = backfilled(ctx, e, from, to)
 		return err
@@ -182,23 +183,19 @@ func (a ask) complete(o idempotency.Overview, e idempotency.Entry, cmd *idempote
 	return cmd.Validate()
 }
 
-// again makes a command that was recorded before what it was then, and reports whether it was: the next due, and the dues
-// of a stretch, may have become others.
+// again makes a command that was recorded before what it was then, and reports whether it was: the next due may have become another.
 func (c *Client) again(ctx context.Context, a ask, cmd *idempotency.Command) (bool, error) {
 	if !a.moves || a.by.Request == "" {
 		return false, nil
 	}
 	for first, err := range c.history.Commands(ctx, c.namespace, a.id.Job) {
-		switch {
-		case err != nil:
+		if err != nil {
 			return false, a.failed(err)
-		case first.Request != cmd.Request || first.Kind != cmd.Kind:
-			continue
-		case cmd.Kind == idempotency.Backfill:
-			cmd.Dues = []time.Time{first.At.Truncate(time.Second)} // there have to be some; they are not looked at
 		}
-		cmd.ID.Due = first.ID.Due
-		return true, nil
+		if first.Request == cmd.Request && first.Kind == cmd.Kind {
+			cmd.ID.Due = first.ID.Due
+			return true, nil
+		}
 	}
 	return false, nil
 }

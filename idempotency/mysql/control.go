@@ -226,7 +226,7 @@ func (x *submission) changeRuns() {
 	}
 }
 
-const commandColumns = `name, at, kind, job, run_key, due, request, actor, reason, changed`
+const commandColumns = `name, at, kind, job, run_key, due, last, request, actor, reason, changed`
 
 func (x *submission) writeRecord() error {
 	n, err := x.draw()
@@ -234,12 +234,15 @@ func (x *submission) writeRecord() error {
 		return err
 	}
 	c := x.changed.Record
-	var due any
+	var due, last any
 	if !c.ID.Due.IsZero() {
 		due = c.ID.Due.Unix()
 	}
+	if !c.Last.IsZero() {
+		last = c.Last.Unix()
+	}
 	var r rows
-	r.add(x.by.space, n, c.Request, c.At.UnixMicro(), int(c.Kind), c.ID.Job, c.ID.Key, due, c.ID.Request, c.Actor, c.Reason, c.Changed)
+	r.add(x.by.space, n, c.Request, c.At.UnixMicro(), int(c.Kind), c.ID.Job, c.ID.Key, due, last, c.ID.Request, c.Actor, c.Reason, c.Changed)
 	_, err = x.insert(&r, `INSERT INTO belfry_command (space, drawn, `+commandColumns+`)`, ``)
 	return err
 }
@@ -247,11 +250,14 @@ func (x *submission) writeRecord() error {
 // scanCommand reads commandColumns, and more behind them.
 func scanCommand(r *sql.Rows, more ...any) (c idempotency.Command, err error) {
 	var made int64
-	var due sql.NullInt64
-	err = r.Scan(append([]any{&c.Request, &made, &c.Kind, &c.ID.Job, &c.ID.Key, &due, &c.ID.Request, &c.Actor, &c.Reason, &c.Changed}, more...)...)
+	var due, last sql.NullInt64
+	err = r.Scan(append([]any{&c.Request, &made, &c.Kind, &c.ID.Job, &c.ID.Key, &due, &last, &c.ID.Request, &c.Actor, &c.Reason, &c.Changed}, more...)...)
 	c.At = time.UnixMicro(made).UTC()
 	if due.Valid {
 		c.ID.Due = time.Unix(due.Int64, 0).UTC()
+	}
+	if last.Valid {
+		c.Last = time.Unix(last.Int64, 0).UTC()
 	}
 	return c, err
 }

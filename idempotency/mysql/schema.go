@@ -40,7 +40,8 @@ var schema = []string{
   pruned BIGINT
 )` + engine,
 
-	// What people asked for. drawn tells what came after what at one instant; due is NULL where the command names none.
+	// What people asked for. drawn tells what came after what at one instant; due is NULL where the command names none;
+	// due and last are the range of a backfill.
 	`CREATE TABLE belfry_command (
   space BIGINT NOT NULL,
   name VARBINARY(64) NOT NULL,
@@ -50,6 +51,7 @@ var schema = []string{
   job VARBINARY(64) NOT NULL,
   run_key VARBINARY(255) NOT NULL,
   due BIGINT,
+  last BIGINT,
   request VARBINARY(255) NOT NULL,
   actor VARBINARY(255) NOT NULL,
   reason MEDIUMBLOB NOT NULL,

@@ -193,10 +193,12 @@ var schema = []string{
   PRIMARY KEY (space, job, key, slot)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0)`,
 
-	// The records of commands; name is the command's request, request that of the run that it is about.
+	// The records of commands; name is the command's request, request that of the run that it is about. due and last are the
+	// range of a backfill.
 	`CREATE TABLE belfry_command (
   at timestamptz NOT NULL,
   due timestamptz,
+  last timestamptz,
   space integer NOT NULL,
   changed integer NOT NULL,
   kind smallint NOT NULL,

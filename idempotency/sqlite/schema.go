@@ -174,7 +174,7 @@ var schema = []string{
   PRIMARY KEY (space, low, high, job, id)
 ) STRICT, WITHOUT ROWID`,
 
-	// What people asked for. The request of a command is not that of the run that it may name.
+	// What people asked for. The request of a command is not that of the run that it may name. due and last are the range of a backfill.
 	`CREATE TABLE belfry_command (
   space INTEGER NOT NULL,
   request TEXT NOT NULL,
@@ -182,6 +182,7 @@ var schema = []string{
   job TEXT NOT NULL,
   key BLOB NOT NULL,
   due INTEGER,
+  last INTEGER,
   run_request BLOB NOT NULL,
   actor BLOB NOT NULL,
   reason BLOB NOT NULL,
