@@ -63,6 +63,10 @@ func (o *operation) commands(ctx context.Context, c *scheduler.Client, job strin
 		_, err := fmt.Fprintln(o.out, "nobody asked for anything")
 		return err
 	}
+	keyed, err := o.keyed(ctx)
+	if err != nil {
+		return err
+	}
 	now := time.Now()
 	t := show.NewTable("AT", "", "COMMAND", "JOB", "KEY", "DUE", "RUN", "CHANGED", "ACTOR", "REQUEST", "REASON")
 	for _, cmd := range list {
@@ -70,7 +74,7 @@ func (o *operation) commands(ctx context.Context, c *scheduler.Client, job strin
 		if !cmd.ID.Due.IsZero() {
 			due = show.Instant(cmd.ID.Due)
 		}
-		t.Add(show.Instant(cmd.At), show.Age(cmd.At, now), cmd.Kind.String(), cmd.ID.Job, ownKey(cmd.ID), due, cmd.ID.Request,
+		t.Add(show.Instant(cmd.At), show.Age(cmd.At, now), cmd.Kind.String(), cmd.ID.Job, ownKey(cmd.ID, keyed[cmd.ID.Job]), due, cmd.ID.Request,
 			strconv.Itoa(cmd.Changed), show.Word(cmd.Actor), cmd.Request, show.Line(show.Clip(cmd.Reason, maxShown)))
 	}
 	return t.Write(o.out)
