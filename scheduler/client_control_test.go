@@ -183,6 +183,9 @@ func TestBackfill(t *testing.T) {
 	d := hourly(t)
 	ctx := t.Context()
 	from, to := day(9, 20, 0), day(10, 0, 0)
+	if dues, err := d.client.BackfillDues(ctx, "backup", "backup", from, to.Add(time.Nanosecond)); err != nil || len(dues) != 5 || !dues[4].Equal(to) {
+		t.Errorf("the dues beforehand: %v, %v", dues, err)
+	}
 	c, err := d.client.Backfill(ctx, "backup", "", from, to.Add(time.Nanosecond), by("r-1"))
 	if err != nil || c.Changed != 5 {
 		t.Fatalf("got %+v, %v", c, err)
@@ -226,6 +229,8 @@ func TestBackfill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := d.client.Backfill(ctx, x.job, x.key, x.from, x.to, ann)
+			want(t, err, idempotency.ErrRejected, x.says...)
+			_, err = d.client.BackfillDues(ctx, x.job, x.key, x.from, x.to)
 			want(t, err, idempotency.ErrRejected, x.says...)
 		})
 	}

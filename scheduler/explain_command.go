@@ -89,7 +89,7 @@ var verbs = map[idempotency.CommandKind]string{
 	idempotency.Pause: "paused the job", idempotency.Resume: "resumed the job",
 	idempotency.Trigger: "triggered it", idempotency.Skip: "asked for it to be skipped",
 	idempotency.Backfill: "asked for a backfill of the dues",
-	idempotency.Cancel:   "canceled it", idempotency.Retry: "asked for it to be tried again",
+	idempotency.Cancel:   "asked for it to end", idempotency.Retry: "asked for it to be tried again",
 }
 
 func (x *explainer) tellCommand(c idempotency.Command) {
