@@ -116,7 +116,7 @@ type LagQuery struct {
 	Ranks [][]byte
 	Grace time.Duration // rank r acts after r x Grace without movement
 	Limit int           // of Waiting and of Orphaned each; 0: none of these
-	Full  []string      // jobs of which Waiting and Orphaned are not asked for
+	Full  []string      // jobs of which Waiting and Orphaned are not asked for; nil: none
 }
 
 // Lag is what a replica may take, all of jobs whose entry has the hash that its

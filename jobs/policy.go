@@ -32,7 +32,7 @@ const (
 	// CrashRerun is the default: another replica takes the run up, with a higher fence.
 	CrashRerun Crash = iota
 	// CrashAbandon starts a run once at most: what was started and did not end is recorded
-	// as failed (abandoned). Retry must be left zero, and means one attempt. A person can still retry it.
+	// as failed (abandoned). Retry.Attempts above 1 is refused; 0 means one attempt. A person can still retry it.
 	CrashAbandon
 )
 

@@ -54,7 +54,7 @@ type Cluster struct {
 // Join listens, calls the seeds and returns the membership; until the first Announce this replica is joining and
 // owns nothing. It waits for the first seed that answers, until all have failed, for 2 s, or for ctx's deadline,
 // whichever comes first. Seeds that cannot be reached are not an error: Join logs what it waits for, and the
-// cluster goes on calling them every 10 to 13 s. ctx does not bound the cluster's life, but cancelled before the
+// cluster goes on calling them every 10 to 13 s. ctx does not bound the cluster's life, but canceled before the
 // return it ends the attempt.
 //
 // The errors are a bad configuration (all of it, joined), a Bind that cannot be listened on, and ctx's.

@@ -202,8 +202,8 @@ func TestGhosts(t *testing.T) {
 	})
 }
 
-// TestJoinCancelled returns the context's error and leaves nothing behind.
-func TestJoinCancelled(t *testing.T) {
+// TestJoinCanceled returns the context's error and leaves nothing behind.
+func TestJoinCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1)

@@ -16,7 +16,8 @@ var ErrNoStore = errors.New("scheduler: needs a store")
 
 // Client reads and steers a cluster through its store alone; it runs nothing, and needs no replica to be up. A Scheduler
 // has one. What it changes takes effect on every replica within two sweeps, and is kept over
-// restarts. Its methods are safe for concurrent use, make a few calls of the store each, and end with their contexts.
+// restarts. Its methods are safe for concurrent use, make a few calls of the store each, Jobs one for each job, and
+// end with their contexts.
 //
 // Errors wrap ErrNoStore, ErrUnknown where the store knows no such job, idempotency.ErrRejected where asking again would not
 // help, or the store's own: then what was asked may have happened, and asking again with the same By.Request is safe. A
@@ -82,7 +83,8 @@ func newClient(namespace string, store idempotency.Store) *Client {
 	return c
 }
 
-// Runs yields runs; Filter.Namespace is the client's whatever it says.
+// Runs yields runs in the order of (due, job, key, request), with Filter.Newest in the reverse order; all of them where Filter.Limit is
+// 0. Filter.Namespace is the client's whatever it says.
 func (c *Client) Runs(ctx context.Context, f idempotency.Filter) iter.Seq2[idempotency.Run, error] {
 	f.Namespace = c.namespace
 	return listed(ctx, c, f.Job, "runs", func() iter.Seq2[idempotency.Run, error] { return c.history.List(ctx, f) })

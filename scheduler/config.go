@@ -104,7 +104,7 @@ type Config struct {
 	// Sweep is how often a replica looks for what was left lying. Default 1 s.
 	Sweep time.Duration
 
-	// Drain is how long Run waits for running handlers once its context ended, unless Scheduler.Hurry is called; then they are cancelled and what returns
+	// Drain is how long Run waits for running handlers once its context ended, unless Scheduler.Hurry is called; then they are canceled and what returns
 	// is released, which takes up to 2 s + 2/5 of a Lease more. Default 25 s, <0: not at all.
 	Drain time.Duration
 

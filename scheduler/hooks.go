@@ -24,13 +24,13 @@ type Hooks struct {
 	Moved    func(context.Context, Moved)           // the ring was built, or changed
 	Called   func(context.Context, Call)            // a call of the store returned
 	Renewed  func(context.Context, Renewed)         // the session was opened or renewed
-	Busy     func(context.Context, Busy)            // the number of handlers at work changed
+	Load     func(context.Context, Load)            // the number of handlers at work changed
 
 	// Orphaned: no live replica has a job's code. Told by one replica, when that is found, each hour, and when it is retired.
 	Orphaned func(context.Context, idempotency.Orphan)
 }
 
-// Finished is an attempt's end.
+// Finished is an attempt's end, or the end of a run that did not start: then Took is 0.
 type Finished struct {
 	jobs.Occurrence
 	Outcome idempotency.Outcome // Wait: another attempt follows, here or elsewhere
@@ -39,7 +39,11 @@ type Finished struct {
 	Reason string
 	Late   time.Duration // from when it should have started, which is the due and what Job.Spread delays it by, to the handler's start
 	Took   time.Duration // the handler's time
-	Err    error         // the handler's; it may come after the run was completed (InTx), and then the outcome is done
+	// First says that the run started for the first time, and that the schedule asked for it: the attempts whose Late tells how late this replica
+	// is. False for further attempts, runs taken up after a start, and what a person asked for; but a due of a job with keys that was
+	// opened by hand for all of them passes for one of the schedule, unless Job.StartWithin is over.
+	First bool
+	Err   error // the handler's; it may come after the run was completed (InTx), and then the outcome is done
 }
 
 // Refused is a claim or a finish that the store refused, or a due of an efficiency job that does not run here. It is an expected
@@ -70,7 +74,8 @@ type Decided struct {
 	Job     string
 	Dues    []time.Time // to run
 	Missed  int64       // recorded as missed; why, each range row says (see jobs.Missed)
-	Skipped int64       // recorded as skipped: paused, or past Job.StartWithin
+	Paused  int64       // recorded as skipped (paused)
+	TooLate int64       // recorded as skipped (deadline): past Job.StartWithin
 }
 
 // TakenUp is an orphaned run that this replica took over.
@@ -85,9 +90,9 @@ type Moved struct {
 	Moves   []ring.Move // the partitions that changed their owner, by partition
 }
 
-// Busy says how much of this replica is at work. What changes to and fro within a moment may go untold; the
+// Load is how much of this replica is at work. What changes to and fro within a moment may go untold; the
 // last state never does.
-type Busy struct {
+type Load struct {
 	Running int // handlers that have not returned, stuck ones included
 	Workers int // Config.Concurrency
 }

@@ -111,12 +111,12 @@ func (o *observer) moved(before, now *ring.Ring) {
 	notify(o, func(h Hooks) func(context.Context, Moved) { return h.Moved }, m)
 }
 
-// observeBusy tells how many handlers are at work, if that has changed since it was told; where there was no room,
+// observeLoad tells how many handlers are at work, if that has changed since it was told; where there was no room,
 // after the next step again.
-func (r *runner) observeBusy() {
-	b := Busy{Running: len(r.cancels), Workers: r.cfg.Concurrency}
-	if b != r.busy && notify(r.observer, func(h Hooks) func(context.Context, Busy) { return h.Busy }, b) {
-		r.busy = b
+func (r *runner) observeLoad() {
+	l := Load{Running: len(r.cancels), Workers: r.cfg.Concurrency}
+	if l != r.load && notify(r.observer, func(h Hooks) func(context.Context, Load) { return h.Load }, l) {
+		r.load = l
 	}
 }
 
@@ -154,7 +154,7 @@ func (r *runner) observe(a core.Action) {
 	case core.Lost:
 		r.session = false
 		r.report()
-		r.log.Warn("session lost; its handlers are cancelled and a new one is opened", "session", a.Session, "why", a.Why)
+		r.log.Warn("session lost; its handlers are canceled and a new one is opened", "session", a.Session, "why", a.Why)
 	case core.Orphaned:
 		r.logOrphan(a)
 		notify(o, func(h Hooks) func(context.Context, idempotency.Orphan) { return h.Orphaned }, idempotency.Orphan(a))
@@ -226,7 +226,7 @@ func (r *runner) logDecided(a core.Decided) {
 		r.log.Warn("dues were missed", "job", a.Job, "missed", a.Missed, "run", len(a.Dues))
 		return
 	}
-	r.log.Debug("opened", "job", a.Job, "dues", a.Dues, "skipped", a.Skipped)
+	r.log.Debug("opened", "job", a.Job, "dues", a.Dues, "paused", a.Paused, "too late", a.TooLate)
 }
 
 // debug logs something of one run, if anybody looks: there may be thousands a second.

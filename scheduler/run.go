@@ -34,7 +34,7 @@ type runner struct {
 	streams  map[int64]*stream
 	states   chan core.Announce // the latest announcement; has room for one, closed after the loop
 	observer *observer
-	busy     Busy // as it was told last
+	load     Load // as it was told last
 
 	stopped *core.Stopped
 	failed  error
@@ -108,7 +108,7 @@ func (r *runner) loop(ctx context.Context) {
 		for _, a := range r.core.Step(r.now(), events...) {
 			r.perform(a)
 		}
-		r.observeBusy()
+		r.observeLoad()
 		timer.Reset(r.core.Wake() - r.now().Mono)
 	}
 }

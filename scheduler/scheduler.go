@@ -15,7 +15,7 @@ import (
 	"github.com/belfry-go/belfry/ring"
 )
 
-// ErrUnknown is wrapped by errors about a job that was not added.
+// ErrUnknown is wrapped by errors about a job that was not added to a Scheduler, and by a Client's about one that the store does not know.
 var ErrUnknown = errors.New("scheduler: unknown job")
 
 // Scheduler is one replica. Its methods are safe for concurrent use. Those of its Client read and steer the whole cluster
@@ -206,7 +206,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return err
 }
 
-// Hurry ends the wait of a Run that drains for its handlers at once: those that are still at work are cancelled, and what
+// Hurry ends the wait of a Run that drains for its handlers at once: those that are still at work are canceled, and what
 // returns is released, as when Config.Drain is over. Before ctx has ended it makes the drain that comes not wait. Without a
 // Run it does nothing. It never blocks.
 func (s *Scheduler) Hurry() {

@@ -98,6 +98,7 @@ type (
 		Outcome    idempotency.Outcome
 		Reason     string
 		Late, Took time.Duration
+		First      bool // it started for the first time, as the schedule asked for it
 		Err        error
 	}
 
@@ -109,9 +110,9 @@ type (
 
 	// Decided is a won opening.
 	Decided struct {
-		Job             string
-		Dues            []time.Time
-		Missed, Skipped int64
+		Job                     string
+		Dues                    []time.Time
+		Missed, Paused, TooLate int64
 	}
 
 	// TakenUp is a won take-up of an orphaned run.

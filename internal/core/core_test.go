@@ -435,7 +435,7 @@ func TestEfficiencyWithoutStore(t *testing.T) {
 	}
 }
 
-// The handlers of a session that cannot be renewed are cancelled 0.7 lease after
+// The handlers of a session that cannot be renewed are canceled 0.7 lease after
 // the last confirmed renewal was sent, whatever the other settings.
 func TestTrustEndsInTime(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,9 @@ func TestStartWithin(t *testing.T) {
 			w.returned(w.starts("first")[0], nil)
 			w.until(w.now + second)
 			w.want("tight", c.want)
+			if name == "late" {
+				w.wantFirsts("tight", false) // it did not start
+			}
 		})
 	}
 }
@@ -114,7 +117,7 @@ func (w *tower) ranges() (list []idempotency.Range) {
 	return list
 }
 
-// Dues past the deadline make one range where nothing else lies between.
+// Dues past the deadline make one range where nothing else lies between, and are told apart from those that a pause skips.
 func TestSkipLate(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * second) }
@@ -125,6 +128,10 @@ func TestSkipLate(t *testing.T) {
 	j.skipLate(&d, at(30))
 	if len(d.Run) != 1 || len(d.Ranges) != 3 || d.Ranges[1].Count != 2 || !d.Ranges[1].To.Equal(at(2)) || !d.Ranges[2].From.Equal(at(4)) {
 		t.Errorf("runs %v, ranges %+v", d.Run, d.Ranges)
+	}
+	d.Ranges = append(d.Ranges, idempotency.Range{Job: "j", From: epoch, To: epoch, Count: 7, Outcome: idempotency.Missed, Reason: reasonLate})
+	if o := observeDecision(d); len(o.Dues) != 1 || o.Missed != 7 || o.Paused != 1 || o.TooLate != 3 {
+		t.Errorf("told as %+v, want 1 paused, 3 too late and 7 missed", o)
 	}
 }
 

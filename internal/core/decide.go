@@ -146,10 +146,13 @@ func sameEntry(a, b idempotency.Entry) bool {
 func observeDecision(d idempotency.Decision) Decided {
 	o := Decided{Job: d.Job, Dues: d.Run}
 	for _, r := range d.Ranges {
-		if r.Outcome == idempotency.Missed {
+		switch {
+		case r.Outcome == idempotency.Missed:
 			o.Missed += r.Count
-		} else {
-			o.Skipped += r.Count
+		case r.Reason == reasonDeadline:
+			o.TooLate += r.Count
+		default:
+			o.Paused += r.Count
 		}
 	}
 	return o

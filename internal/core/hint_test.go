@@ -190,7 +190,7 @@ func TestHintsAreFewAndNoneIsLost(t *testing.T) {
 	w.until(6 * time.Second)
 	w.tell(0, Stop{Why: "test"})
 	w.tell(0, RingChanged{Ring: w.without("a")})
-	w.until(7100 * time.Millisecond) // all are cancelled
+	w.until(7100 * time.Millisecond) // all are canceled
 	w.acts = nil
 	var times []time.Duration
 	for _, h := range handles[:len(handles)-1] {

@@ -173,7 +173,7 @@ func (c *Core) checkLease() {
 	}
 }
 
-// lose gives the session up: its handlers are cancelled, its calls forgotten.
+// lose gives the session up: its handlers are canceled, its calls forgotten.
 // Its runs come back as orphans, or are released by their fence when the handlers return.
 func (c *Core) lose(why string) {
 	s := c.session

@@ -185,7 +185,13 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 }
 
 func (c *Core) observe(h *held, f idempotency.Finish, err error) {
-	c.emit(Finished{Occurrence: h.occ, Outcome: f.Outcome, Reason: f.Reason, Late: h.late, Took: h.took, Err: err})
+	c.emit(Finished{Occurrence: h.occ, Outcome: f.Outcome, Reason: f.Reason, Late: h.late, Took: h.took, First: h.first(), Err: err})
+}
+
+// first says whether a run started here for the first time, and because it was due. What a person asked for with all keys of a
+// due may pass for that; see pastOfDue.
+func (h *held) first() bool {
+	return h.begun && h.past == fresh && h.occ.Attempt == 1 && h.occ.Request == ""
 }
 
 func (h *held) key() keyOfJob { return keyOfJob{h.occ.Job, h.occ.Key} }

@@ -83,7 +83,7 @@ func (r *Replica) cancel(a core.Cancel) {
 	if x == nil {
 		return
 	}
-	r.w.note(r.Name, "handler cancelled", idOf(x.occ).String(), x.occ.Fence, a.Cause.Error())
+	r.w.note(r.Name, "handler canceled", idOf(x.occ).String(), x.occ.Fence, a.Cause.Error())
 	if !errors.Is(a.Cause, jobs.ErrSessionLost) && !errors.Is(a.Cause, jobs.ErrDraining) {
 		r.w.Oracle.Returned(x.occ.Fence) // whether it heeds it or not, its attempt is over
 	}

@@ -193,7 +193,7 @@ func TestListingIsOldNews(t *testing.T) {
 	}
 }
 
-// F11: a session would be used on after its replica cancelled the handlers.
+// F11: a session would be used on after its replica canceled the handlers.
 func TestLostSessionIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, sim.Config{Jobs: []sim.Job{{Name: "keyed", Plans: at(5 * time.Second), Source: sim.NewSource(12), Timeout: time.Minute,

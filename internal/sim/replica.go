@@ -240,7 +240,7 @@ func (r *Replica) observe(a core.Action) {
 		r.w.note(r.Name, "refused", idOf(a.Occurrence).String(), a.Occurrence.Fence, a.Cause)
 	case core.Decided:
 		s.Missed[a.Job] += a.Missed
-		r.w.note(r.Name, "decided", a.Job, len(a.Dues), a.Missed, a.Skipped)
+		r.w.note(r.Name, "decided", a.Job, len(a.Dues), a.Missed, a.Paused, a.TooLate)
 	case core.TakenUp:
 		s.TakenUp++
 		r.w.note(r.Name, "took up", idOf(a.Occurrence).String(), a.Occurrence.Fence, a.Crashes)

@@ -14,7 +14,8 @@
 //     have no dues there, since nobody decides them; nor missed ones.
 //   - belfry_refused_total is no sign of trouble: a claim that another replica won is refused with the cause taken. Look
 //     at belfry_fenced_total, belfry_stuck_total, belfry_missed_total and belfry_failed_total for that, and at
-//     belfry_lateness_seconds for replicas that are too few.
+//     belfry_lateness_seconds for replicas that are too few: each run of the schedule is in it once, by its first start. What was taken up
+//     after a start is not, nor what a person asked for (but see scheduler.Finished.First).
 //   - A handler that leaks goroutines or memory is seen where the process is: by the registry's Go collector, in go_goroutines and
 //     go_memstats_heap_inuse_bytes. One that does not return after its context has ended is in belfry_running
 //     for as long as that lasts, and once in belfry_stuck_total.

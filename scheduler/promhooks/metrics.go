@@ -40,7 +40,7 @@ func newMetrics() *metrics {
 	m.takeUps = m.counter("take_ups_total", "Runs that this replica took up whose replica was gone.", "job")
 	m.hedges = m.counter("hedges_total", "Runs that this replica claimed since their owner did not move them.", "job")
 	m.stuck = m.counter("stuck_total", "Handlers that did not return within a second after their context had ended.", "job")
-	m.lateness = m.histogram("lateness_seconds", "From when a run should have started to the start of its first attempt, as told at that attempt's end.", lateBuckets, "job")
+	m.lateness = m.histogram("lateness_seconds", "From when a run that was due should have started to its first start, as told at that attempt's end.", lateBuckets, "job")
 	m.runTime = m.histogram("run_seconds", "The handler's time of an attempt, by what the attempt ended in: done, failed, skipped or wait.", runBuckets, "job", "outcome")
 	m.calls = m.histogram("store_call_seconds", "Time of a call of the store, by method.", callBuckets, "method")
 	m.callErrors = m.counter("store_errors_total", "Calls of the store that ended with an error, by method.", "method")

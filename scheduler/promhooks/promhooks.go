@@ -38,7 +38,7 @@ func (m *metrics) hooks() scheduler.Hooks {
 		Moved:    m.onMoved,
 		Called:   m.onCalled,
 		Renewed:  func(_ context.Context, r scheduler.Renewed) { m.offset.Set(r.Offset.Seconds()) },
-		Busy:     m.onBusy,
+		Load:     m.onLoad,
 		Orphaned: m.onOrphaned,
 	}
 }
@@ -46,9 +46,9 @@ func (m *metrics) hooks() scheduler.Hooks {
 func (m *metrics) onFinished(_ context.Context, f scheduler.Finished) {
 	if ran := f.Took > 0 || f.Outcome == idempotency.Done; ran {
 		m.runTime.WithLabelValues(f.Job, f.Outcome.String()).Observe(f.Took.Seconds())
-		if f.Attempt == 1 {
-			m.lateness.WithLabelValues(f.Job).Observe(f.Late.Seconds())
-		}
+	}
+	if f.First {
+		m.lateness.WithLabelValues(f.Job).Observe(f.Late.Seconds())
 	}
 	switch f.Outcome {
 	case idempotency.Done:
@@ -75,10 +75,12 @@ func (m *metrics) onRefused(_ context.Context, r scheduler.Refused) {
 }
 
 func (m *metrics) onDecided(_ context.Context, d scheduler.Decided) {
-	m.due.WithLabelValues(d.Job).Add(float64(int64(len(d.Dues)) + d.Missed + d.Skipped))
+	m.due.WithLabelValues(d.Job).Add(float64(int64(len(d.Dues)) + d.Missed + d.Paused + d.TooLate))
 	m.missed.WithLabelValues(d.Job).Add(float64(d.Missed))
-	if d.Skipped > 0 {
-		m.skipped.WithLabelValues(d.Job, "paused").Add(float64(d.Skipped))
+	for reason, n := range map[string]int64{"paused": d.Paused, "deadline": d.TooLate} {
+		if n > 0 {
+			m.skipped.WithLabelValues(d.Job, reason).Add(float64(n))
+		}
 	}
 }
 
@@ -94,9 +96,9 @@ func (m *metrics) onCalled(_ context.Context, c scheduler.Call) {
 	}
 }
 
-func (m *metrics) onBusy(_ context.Context, b scheduler.Busy) {
-	m.running.Set(float64(b.Running))
-	m.workers.Set(float64(b.Workers))
+func (m *metrics) onLoad(_ context.Context, l scheduler.Load) {
+	m.running.Set(float64(l.Running))
+	m.workers.Set(float64(l.Workers))
 }
 
 func (m *metrics) onOrphaned(_ context.Context, o idempotency.Orphan) {

@@ -187,12 +187,14 @@ func TestHooks(t *testing.T) {
 	h.Refused(ctx, scheduler.Refused{Occurrence: o, Cause: "taken"})
 	h.Refused(ctx, scheduler.Refused{Occurrence: o, Cause: "fenced"})
 	h.Hedged(ctx, o)
-	h.Decided(ctx, scheduler.Decided{Job: "j", Dues: make([]time.Time, 2), Missed: 30, Skipped: 4})
+	h.Decided(ctx, scheduler.Decided{Job: "j", Dues: make([]time.Time, 2), Missed: 30, Paused: 4, TooLate: 5})
 	h.Called(ctx, scheduler.Call{Name: "Claim", Took: 20 * time.Millisecond, Err: context.DeadlineExceeded})
 	h.Renewed(ctx, scheduler.Renewed{Session: 7, Offset: -1500 * time.Millisecond})
 	h.Moved(ctx, scheduler.Moved{Members: []string{"a", "b"}, Moves: make([]ring.Move, 9)})
 	h.Moved(ctx, scheduler.Moved{})
 	h.Finished(ctx, scheduler.Finished{Occurrence: o, Outcome: idempotency.Failed, Reason: "abandoned"}) // without a handler
+	h.Finished(ctx, scheduler.Finished{Occurrence: o, Outcome: idempotency.Wait, Reason: "released", Late: 2 * time.Second, Took: minute, First: true})
+	h.Finished(ctx, scheduler.Finished{Occurrence: o, Outcome: idempotency.Done, Late: time.Hour, Took: minute}) // taken up, or by hand
 	h.Orphaned(ctx, idempotency.Orphan{Job: "old", For: time.Hour})
 	h.Orphaned(ctx, idempotency.Orphan{Job: "old", For: 24 * time.Hour, Retired: true})
 	p := scrape(t, registry)
@@ -201,9 +203,12 @@ func TestHooks(t *testing.T) {
 		`belfry_refused_total{cause="fenced",job="j"}`:       "",
 		`belfry_fenced_total{job="j"}`:                       "1",
 		`belfry_hedges_total{job="j"}`:                       "1",
-		`belfry_due_total{job="j"}`:                          "36",
+		`belfry_due_total{job="j"}`:                          "41",
 		`belfry_missed_total{job="j"}`:                       "30",
 		`belfry_skipped_total{job="j",reason="paused"}`:      "4",
+		`belfry_skipped_total{job="j",reason="deadline"}`:    "5",
+		`belfry_lateness_seconds_count{job="j"}`:             "1",
+		`belfry_lateness_seconds_sum{job="j"}`:               "2",
 		`belfry_store_errors_total{method="Claim"}`:          "1",
 		`belfry_store_call_seconds_count{method="Claim"}`:    "1",
 		`belfry_clock_offset_seconds`:                        "-1.5",

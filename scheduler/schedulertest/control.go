@@ -29,7 +29,8 @@ func (c *Cluster) AdvanceTo(at time.Time) {
 
 // Partition splits the members into groups that do not see each other: each of the given ones, and those that are in none of them
 // as one more. It replaces the partition before. All still reach the store, so that for correctness jobs the
-// groups disagree about who owns a key, and nothing else.
+// groups disagree about who owns a key, and nothing else. To each group the others are missing (jobs.Posture), from when they were cut
+// off until Heal, jobs.MissingFor at most.
 func (c *Cluster) Partition(groups ...[]int) {
 	c.t.Helper()
 	side := map[string]int{}
@@ -54,7 +55,8 @@ func (c *Cluster) Heal() {
 }
 
 // Crash ends a replica as kill -9 does: nothing of it reaches the store or the other members any more, no hook of it is called, and its
-// session lapses. Since a goroutine cannot be killed, the contexts of its handlers end; what they do after that no
+// session lapses. To those on its side of a partition it is missing (jobs.Posture), until it is started again and
+// jobs.MissingFor at most. Since a goroutine cannot be killed, the contexts of its handlers end; what they do after that no
 // record tells. What it had at work is taken up by others when its Lease has ended.
 func (c *Cluster) Crash(replica int) {
 	c.t.Helper()

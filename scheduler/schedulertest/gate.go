@@ -34,7 +34,7 @@ func (p *process) gated(h scheduler.Hooks) scheduler.Hooks {
 		Moved:    through(p, h.Moved),
 		Called:   through(p, h.Called),
 		Renewed:  through(p, h.Renewed),
-		Busy:     through(p, h.Busy),
+		Load:     through(p, h.Load),
 		Orphaned: through(p, h.Orphaned),
 	}
 }

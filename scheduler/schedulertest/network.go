@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // network is the membership of all replicas, as each sees it at once.
@@ -21,10 +24,13 @@ func newNetwork() *network {
 
 // join gives a new process its place. It takes that of an older one of the name.
 func (n *network) join(name, boot string) *seat {
-	s := &seat{network: n, name: name, boot: boot, hints: make(chan struct{}, 1)}
+	s := &seat{network: n, name: name, boot: boot, hints: make(chan struct{}, 1), lost: map[string]time.Time{}}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.seats[name] = s
+	for _, other := range s.visibleLocked() {
+		delete(other.lost, name)
+	}
 	return s
 }
 
@@ -32,7 +38,18 @@ func (n *network) join(name, boot string) *seat {
 func (n *network) split(side map[string]int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	before := n.side
 	n.side = side
+	for _, a := range n.seats {
+		for _, b := range n.seats {
+			switch {
+			case side[a.name] == side[b.name]:
+				delete(a.lost, b.name)
+			case before[a.name] == before[b.name]:
+				a.loseLocked(b)
+			}
+		}
+	}
 	n.tellLocked()
 }
 
@@ -41,7 +58,8 @@ func (n *network) tellLocked() {
 	n.changed = make(chan struct{})
 }
 
-// seat is one process's place in the network: its scheduler.Members, with the powers to be told apart from other processes of its name, and to hint.
+// seat is one process's place in the network: its scheduler.Members, with the powers to be told apart from other processes of its name, to hint,
+// and to tell who is missing.
 type seat struct {
 	*network
 	name, boot string
@@ -50,6 +68,7 @@ type seat struct {
 	// Under network.mu.
 	state string
 	facts map[string]string
+	lost  map[string]time.Time // when members vanished from its sight without leaving, by name
 }
 
 func (s *seat) Self() string { return s.name }
@@ -127,12 +146,43 @@ func (s *seat) Hint(_ context.Context, member string) error {
 
 func (s *seat) Hints() <-chan struct{} { return s.hints }
 
-// leave gives the place up.
-func (s *seat) leave() {
+// Missing knows what this process saw vanish: who crashed on its side, and who was cut off from it, also where these have left or crashed
+// since on theirs.
+func (s *seat) Missing() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.thereLocked() {
-		delete(s.seats, s.name)
-		s.tellLocked()
+	var names []string
+	for name, at := range s.lost {
+		if time.Since(at) < jobs.MissingFor {
+			names = append(names, name)
+		}
 	}
+	slices.Sort(names)
+	return names
+}
+
+// loseLocked notes that another one vanished. Who had announced nothing yet was no member.
+func (s *seat) loseLocked(other *seat) {
+	if other.state != "" {
+		s.lost[other.name] = time.Now()
+	}
+}
+
+// leave gives the place up, and those who see it know that.
+func (s *seat) leave() { s.giveUp(func(*seat) {}) }
+
+// vanish is a crash: those who see it miss it.
+func (s *seat) vanish() { s.giveUp(func(other *seat) { other.loseLocked(s) }) }
+
+func (s *seat) giveUp(seen func(by *seat)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.thereLocked() {
+		return
+	}
+	for _, other := range s.visibleLocked() {
+		seen(other)
+	}
+	delete(s.seats, s.name)
+	s.tellLocked()
 }

@@ -72,7 +72,7 @@ var errCrashed = errors.New("schedulertest: the replica has crashed")
 func (p *process) kill() {
 	p.crashed.Store(true)
 	p.die()
-	p.seat.leave()
+	p.seat.vanish()
 	p.stop() // so that its goroutines end
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/belfry-go/belfry/scheduler"
 )
 
-// Busy tells how many handlers are at work, and Moved who owns what: from the first ring on, and also where a member goes.
-func TestBusyAndMoved(t *testing.T) {
+// Load tells how many handlers are at work, and Moved who owns what: from the first ring on, and also where a member goes.
+func TestLoadAndMoved(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		var mu sync.Mutex
 		var running []int
@@ -21,11 +21,11 @@ func TestBusyAndMoved(t *testing.T) {
 		var members [][]string
 		s, err := scheduler.New(scheduler.Config{Namespace: "test", Store: f.store, Members: seat{f.gossip, "a"}, Lease: lease, Concurrency: 4,
 			Hooks: []scheduler.Hooks{{
-				Busy: func(_ context.Context, b scheduler.Busy) {
+				Load: func(_ context.Context, l scheduler.Load) {
 					mu.Lock()
 					defer mu.Unlock()
-					if running = append(running, b.Running); b.Workers != 4 {
-						t.Errorf("%d workers", b.Workers)
+					if running = append(running, l.Running); l.Workers != 4 {
+						t.Errorf("%d workers", l.Workers)
 					}
 				},
 				Moved: func(_ context.Context, m scheduler.Moved) {
