@@ -181,9 +181,7 @@ func (x *submission) trigger() error {
 		if x.Payload != nil {
 			return x.rejected("a payload is for one run; name a key, or leave the payload out")
 		}
-		if x.openKeyed(x.ID.Job, x.ID.Due, x.At, true) {
-			x.Changed = 1
-		}
+		x.openDue(x.ID.Due)
 		return nil
 	}
 	id := x.of(x.ID.Due)
@@ -194,6 +192,14 @@ func (x *submission) trigger() error {
 		x.wait(r)
 	}
 	return nil
+}
+
+// openDue opens a due for all keys.
+func (x *submission) openDue(due time.Time) {
+	if d := x.openKeyed(x.ID.Job, due, x.At, true); d != nil {
+		d.byHand = true
+		x.Changed++
+	}
 }
 
 // wait makes a row wait that never ran, or has ended.
@@ -264,9 +270,7 @@ func (x *submission) backfill() error {
 
 func (x *submission) backfillDue(due time.Time) {
 	if x.all() {
-		if x.openKeyed(x.ID.Job, due, x.At, true) {
-			x.Changed++
-		}
+		x.openDue(due)
 		return
 	}
 	id := x.of(due)

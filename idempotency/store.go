@@ -224,13 +224,13 @@ type Control interface {
 	//	Resume    an open pause ends at the store's now. Changed is 0 where there is none.
 	//	Trigger   a run of ID.Key waits, its due the store's now in whole seconds, its Request the command's. ID.Key is the
 	//	          job's name, or empty, for a job without keys. Of a job with keys an empty one opens a due at that second for all of them
-	//	          (CatchUp), without a Payload; Changed is 0 where that was opened already. The record's ID.Due is the due.
+	//	          (CatchUp, ByHand), without a Payload; Changed is 0 where that was opened already. The record's ID.Due is the due.
 	//	Skip      the due ID.Due, which must not be decided (> Opened), is recorded as skipped (by hand): a run's row for ID.Key
 	//	          where that is set or the job has no keys; else a closed due that was never opened, and a range of one. Changed is 0 where it is there already and
 	//	          was skipped so; rejected where it is there otherwise, and for efficiency jobs, which are not decided here.
 	//	Backfill  each of Dues, which must be decided (<= Opened) and above all that Prune ever removed in the namespace. Of a job without
 	//	          keys, or of ID.Key where that is set: a run waits, where there is no row of the due, or one that ended missed or
-	//	          skipped. Of a job with keys an empty key opens the due for all of them (CatchUp), where it was never open; such a due must not be older than the
+	//	          skipped. Of a job with keys an empty key opens the due for all of them (CatchUp, ByHand), where it was never open; such a due must not be older than the
 	//	          horizon of the last session that was opened. Changed counts those that wait or were opened. Rejected for efficiency jobs.
 	//	Cancel    the run ID: where it waits it ends skipped (by hand); where it runs, its Cancel becomes Canceled. Changed is 0 where
 	//	          that is set already. A run that has ended, or is not there, is rejected.
