@@ -250,6 +250,7 @@ func recordRoundTrips(b *bundle) {
 		case idempotency.Backfill:
 			c.ask.Dues = []time.Time{b.ago(time.Hour)}
 		}
+		c.ask.Changed = 7 // the store's word, not the caller's
 		got := b.submit(c.ask)
 		if got.At.Before(r.now) || got.At.Location() != time.UTC {
 			b.Fatalf("recorded at %v", got.At)
