@@ -39,7 +39,7 @@ func (m *Memory) Submit(ctx context.Context, namespace string, c Command) (Comma
 		return Command{}, c.rejected("it was retired at %v; start a replica that has it", e.Retired)
 	}
 	x := submission{space: sp, Command: c, e: e}
-	x.At = instant(m.now())
+	x.At, x.Changed = instant(m.now()), 0
 	if err := x.apply(); err != nil {
 		return Command{}, err
 	}

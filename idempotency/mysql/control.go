@@ -192,13 +192,13 @@ func (x *submission) write() error {
 func (x *submission) writeDues() error {
 	var dues rows
 	for _, due := range x.changed.Open {
-		dues.add(x.by.space, due.Unix(), x.command.ID.Job, x.now.UnixMicro(), true, 0)
+		dues.add(x.by.space, due.Unix(), x.command.ID.Job, x.now.UnixMicro(), true, true, 0)
 	}
 	if due := x.changed.SkipDue; due != nil {
-		dues.add(x.by.space, due.Unix(), x.command.ID.Job, 0, false, x.now.UnixMicro())
+		dues.add(x.by.space, due.Unix(), x.command.ID.Job, 0, false, false, x.now.UnixMicro())
 	}
-	_, err := x.insert(&dues, `INSERT INTO belfry_due (space, due, job, opened, catch_up, closed)`,
-		` ON DUPLICATE KEY UPDATE opened = VALUES(opened), catch_up = VALUES(catch_up), closed = VALUES(closed)`)
+	_, err := x.insert(&dues, `INSERT INTO belfry_due (space, due, job, opened, catch_up, by_hand, closed)`,
+		` ON DUPLICATE KEY UPDATE opened = VALUES(opened), catch_up = VALUES(catch_up), by_hand = VALUES(by_hand), closed = VALUES(closed)`)
 	return err
 }
 

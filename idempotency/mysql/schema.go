@@ -183,7 +183,7 @@ var schema = []string{
   KEY run_key (space, job, run_key, due)
 )` + engine,
 
-	// A due of a job with keys; catch_up: as its decision said; opened is 0 where a person skipped it before; closed is when it
+	// A due of a job with keys; catch_up: as its decision said; by_hand: a person opened it; opened is 0 where one skipped it before; closed is when it
 	// was, 0 while it is open; settled is how many keys
 	// its passes then had.
 	`CREATE TABLE belfry_due (
@@ -192,6 +192,7 @@ var schema = []string{
   job VARBINARY(64) NOT NULL,
   opened BIGINT NOT NULL,
   catch_up TINYINT NOT NULL,
+  by_hand TINYINT NOT NULL DEFAULT 0,
   closed BIGINT NOT NULL DEFAULT 0,
   settled BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (space, due, job),

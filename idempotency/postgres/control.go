@@ -192,8 +192,8 @@ func (x *submission) writeDues(c rule.Changes, asked idempotency.Command) error 
 	if len(c.Open) == 0 {
 		return nil
 	}
-	return x.each(len(c.Open), `INSERT INTO belfry_due AS d (space, job, opened, due, catch_up) SELECT $1, $2, $3, u.due, true FROM unnest($4::timestamptz[]) u(due)
-ON CONFLICT (space, due, job) DO UPDATE SET opened = excluded.opened, closed = NULL, catch_up = true WHERE d.opened IS NULL`,
+	return x.each(len(c.Open), `INSERT INTO belfry_due AS d (space, job, opened, due, catch_up, by_hand) SELECT $1, $2, $3, u.due, true, true FROM unnest($4::timestamptz[]) u(due)
+ON CONFLICT (space, due, job) DO UPDATE SET opened = excluded.opened, closed = NULL, catch_up = true, by_hand = true WHERE d.opened IS NULL`,
 		x.space, asked.ID.Job, x.now, c.Open)
 }
 

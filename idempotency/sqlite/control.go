@@ -169,8 +169,8 @@ WHERE space = ? AND due = ? AND job = ? AND key = ? AND request = ?`,
 
 func (x submission) changeDues(job string, c rule.Changes) error {
 	for _, due := range c.Open {
-		if _, err := x.exec(`INSERT INTO belfry_due (space, due, job, opened, catch_up) VALUES (?, ?, ?, ?, 1)
-ON CONFLICT DO UPDATE SET opened = excluded.opened, catch_up = 1, closed = NULL`, x.by.space, due.Unix(), job, micro(x.now)); err != nil {
+		if _, err := x.exec(`INSERT INTO belfry_due (space, due, job, opened, catch_up, by_hand) VALUES (?, ?, ?, ?, 1, 1)
+ON CONFLICT DO UPDATE SET opened = excluded.opened, catch_up = 1, by_hand = 1, closed = NULL`, x.by.space, due.Unix(), job, micro(x.now)); err != nil {
 			return err
 		}
 	}

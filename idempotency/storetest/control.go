@@ -293,7 +293,7 @@ func recordRoundTrips(b *bundle) {
 		if c.ask.Kind == idempotency.Trigger {
 			c.ask.Payload = []byte("\x00\xff")
 		}
-		c.ask.Last = b.ago(4 * time.Hour) // the store's to say
+		c.ask.Last, c.ask.Changed = b.ago(4*time.Hour), 7 // the store's to say
 		got := b.submit(c.ask)
 		if got.At.Before(r.now) || got.At.Location() != time.UTC {
 			b.Fatalf("recorded at %v", got.At)

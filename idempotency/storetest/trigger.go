@@ -79,6 +79,8 @@ func triggerOfAllKeys(b *bundle) {
 	}
 	want(b.T, "changed by another", again.Changed, changed)
 	want(b.T, "open dues after it", len(r.lag(all()).Open), 1+changed)
+	r.opens(c.ID.Due) // its schedule has that second too
+	want(b.T, "by hand once it is decided", r.lag(all()).Open[0].ByHand, true)
 	r.wins(r.insert("k", c.ID.Due))
 	r.finishedAll(c.ID.Due)
 }
