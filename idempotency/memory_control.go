@@ -122,7 +122,8 @@ type submission struct {
 }
 
 func (x *submission) apply() error {
-	if key := x.e.runKey(); !x.e.Keyed && x.ID.Key != "" && x.ID.Key != key {
+	ofRun := x.Kind == Cancel || x.Kind == Retry // which may be of when the job had keys
+	if key := x.e.runKey(); !x.e.Keyed && !ofRun && x.ID.Key != "" && x.ID.Key != key {
 		return x.rejected("it has no keys, so that there is no key %q; leave the key empty", x.ID.Key)
 	}
 	switch x.Kind {
@@ -169,7 +170,7 @@ func (x *submission) all() bool { return x.e.Keyed && x.ID.Key == "" }
 // of is the run of a due that the command is about.
 func (x *submission) of(due time.Time) ID {
 	id := ID{Job: x.ID.Job, Key: x.ID.Key, Due: instant(due)}
-	if !x.e.Keyed {
+	if !x.e.Keyed && id.Key == "" {
 		id.Key = x.e.runKey()
 	}
 	return id

@@ -83,8 +83,8 @@ type Entries interface {
 	// repeat are withdrawn. A call whose nonce is below that of another Declare of the session
 	// came late, and changes nothing. A job seen for the
 	// first time gets an entry with the declaration's Opened and Next; so does a job whose entry has the zero Opened,
-	// if the declaration's is not; and one that was retired, with a missed (retired) range, counted as one, from its old Opened
-	// to the new one where both are set: it is retired no more. Here, too, Opened never moves back: an entry keeps a later one, and its Next. The
+	// if the declaration's is not; and one that was retired, with a missed (retired) range, counted as one, from the first second after its
+	// old Opened to the new one, where both are set and there is such a second: it is retired no more. Here, too, Opened never moves back: an entry keeps a later one, and its Next. The
 	// store counts, with a counter and not a clock, when each (job, hash) was
 	// first seen. In force is, among the definitions that live sessions
 	// announce, the one of the highest Revision, then the one first seen last.
@@ -216,7 +216,7 @@ type History interface {
 type Control interface {
 	// Submit applies a command and records it, in one transaction, once: a repetition with the same Request changes nothing, and
 	// returns the record of the first; one of another Kind, ID, Last or Actor, as recorded, is rejected; payloads are not compared. A job without an entry, and one that was retired, is
-	// rejected; so is a key other than the job's name for a job without keys. "Waits" means a run's row, waiting, with the store's now as its wake time, the reason "by hand", and
+	// rejected; so is a key other than the job's name for a job without keys, but of a Cancel or a Retry, whose run may be of when it had keys. "Waits" means a run's row, waiting, with the store's now as its wake time, the reason "by hand", and
 	// no text, attempts or crashes; it keeps its last fence. What else ends here keeps attempts and text.
 	//
 	//	Pause     the entry's pause begins at the store's now, and is open. Where dues of its last pause are not decided yet

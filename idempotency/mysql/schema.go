@@ -40,12 +40,10 @@ var schema = []string{
   pruned BIGINT
 )` + engine,
 
-	// What people asked for. drawn tells what came after what at one instant; due is NULL where the command names none;
-	// due and last are the range of a backfill.
+	// What people asked for. due is NULL where the command names none; due and last are the range of a backfill.
 	`CREATE TABLE belfry_command (
   space BIGINT NOT NULL,
   name VARBINARY(64) NOT NULL,
-  drawn BIGINT NOT NULL,
   at BIGINT NOT NULL,
   kind TINYINT NOT NULL,
   job VARBINARY(64) NOT NULL,
@@ -57,7 +55,7 @@ var schema = []string{
   reason MEDIUMBLOB NOT NULL,
   changed INT NOT NULL,
   PRIMARY KEY (space, name),
-  KEY at (space, at, drawn)
+  KEY at (space, at, name)
 )` + engine,
 
 	// What claims lock, shared, for as long as they last.

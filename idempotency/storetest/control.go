@@ -20,6 +20,7 @@ var controlLaws = []law{
 	{"KeyOfAJobWithoutKeysIsRejected", keyOfAJobWithoutKeys},
 	{"BadCommandIsRejected", badCommandIsRejected},
 	{"RecordsNewestFirst", recordsNewestFirst},
+	{"RecordsOfOneInstant", recordsOfOneInstant},
 	{"RecordRoundTrips", recordRoundTrips},
 	{"NeedsNoLiveReplica", needsNoLiveReplica},
 	{"SurvivesReopen", commandsSurviveReopen},
@@ -272,6 +273,30 @@ func recordsNewestFirst(b *bundle) {
 	for _, err := range b.Store.Commands(b.Context(), "other", "") {
 		b.Fatalf("a record, or an error, of a namespace that is not there: %v", err)
 	}
+}
+
+// Where the clock stands still all are of one instant: then the order is that of their bytes, backwards, on each page too.
+func recordsOfOneInstant(b *bundle) {
+	r := b.ready("a", "h1")
+	requests := []string{"b", "c", "B", "a_b", "ab", "a-b", "a", "a.b", "1"}
+	for _, x := range requests {
+		b.submit(ask(x, idempotency.Pause, idempotency.ID{Job: plain}))
+	}
+	list := b.commands("")
+	want(b.T, "records", len(list), len(requests))
+	still := b.Advance != nil
+	for i, x := range list[1:] {
+		last := list[i]
+		still = still && x.At.Equal(last.At)
+		if x.At.After(last.At) || x.At.Equal(last.At) && x.Request >= last.Request {
+			b.Fatalf("%q of %v is listed before %q of %v", last.Request, last.At, x.Request, x.At)
+		}
+	}
+	want(b.T, "all are of one instant", still, b.Advance != nil)
+	want(b.T, "all of the job", b.requests(plain), b.requests(""))
+	r.passes(time.Millisecond)
+	b.submit(ask("0", idempotency.Resume, idempotency.ID{Job: plain}))
+	want(b.T, "the newest", b.commands("")[0].Request, "0")
 }
 
 // Of the ID a record holds what its kind uses, of dues the first and the last, and no payload.

@@ -129,7 +129,8 @@ func NewPlan(c idempotency.Command, e idempotency.Entry, s Space) (*Plan, error)
 	if !e.Retired.IsZero() {
 		return nil, rejected(c, "it was retired at %v; start a replica that has it", e.Retired)
 	}
-	if !e.Keyed && c.ID.Key != "" && c.ID.Key != RunKey(e) {
+	ofRun := c.Kind == idempotency.Cancel || c.Kind == idempotency.Retry // which may be of when the job had keys
+	if !e.Keyed && !ofRun && c.ID.Key != "" && c.ID.Key != RunKey(e) {
 		return nil, rejected(c, "it has no keys, so that there is no key %q; leave the key empty", c.ID.Key)
 	}
 	c.At = s.Now
@@ -170,7 +171,7 @@ func (p *Plan) all() bool {
 func (p *Plan) name(dues []time.Time) {
 	c := p.Command
 	id := idempotency.ID{Job: c.ID.Job, Key: c.ID.Key, Request: c.ID.Request}
-	if !p.entry.Keyed {
+	if !p.entry.Keyed && id.Key == "" {
 		id.Key = RunKey(p.entry)
 	}
 	if c.Kind == idempotency.Trigger {
