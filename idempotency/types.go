@@ -326,7 +326,7 @@ func (k CommandKind) String() string {
 
 // Command is what a person asks of a namespace, and its record.
 type Command struct {
-	Request string // names the command within its namespace, and the run that a Trigger asks for: 1 to 36 of A-Z a-z 0-9 . _ -
+	Request string // names the command within its namespace, and the run that a Trigger asks for (not of all keys): 1 to 36 of A-Z a-z 0-9 . _ -
 	Kind    CommandKind
 	ID      ID          // what it is about; see Control for which fields are used
 	Dues    []time.Time // of a Backfill: ascending, at most MaxBatch

@@ -15,6 +15,8 @@ const (
 	OverlapSkip Overlap = iota
 	// OverlapQueue lets the new due wait until the run has ended, unless another run of
 	// the key waits already, for its turn or for its next attempt: then it is skipped (overlap).
+	// A due that comes while nothing of its key is at work runs at once, also before one that
+	// waits, which then may wait longer; StartWithin bounds how long one waits for its start.
 	OverlapQueue
 	// OverlapAllow runs them at the same time. Fences then rise per occurrence, and no
 	// more per key.
@@ -60,7 +62,7 @@ const (
 	// OneOwner is the default: the owner of the key.
 	OneOwner Placement = iota
 	// EveryReplica runs each due, or each key of it, on every replica that has the job, such as to refresh a
-	// cache. Only for efficiency jobs.
+	// cache. Only for efficiency jobs. A run by hand is one run, on one replica.
 	EveryReplica
 )
 

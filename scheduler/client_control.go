@@ -12,7 +12,9 @@ import (
 )
 
 // Trigger asks for a run now, of a job that is paused too. A payload has at most 64 KiB; a nil one is the job's own. For a job with keys an empty key asks for
-// all of them, with the job's payload. The record's ID names the run, or the due; its Request is the command's.
+// all of them, with the job's payload. The record's ID names the run, or the due; the run's Request is the command's, but runs for all
+// keys have none. It is one run, on one replica, also where the job's Placement is EveryReplica. A key may be any, also one that the
+// KeySource never returns.
 func (c *Client) Trigger(ctx context.Context, job, key string, payload []byte, by By) (idempotency.Command, error) {
 	a := ask{kind: idempotency.Trigger, id: idempotency.ID{Job: job, Key: key}, by: by}
 	a.prepare = func(_ idempotency.Overview, _ idempotency.Entry, cmd *idempotency.Command) error {
@@ -22,7 +24,8 @@ func (c *Client) Trigger(ctx context.Context, job, key string, payload []byte, b
 	return c.ask(ctx, a)
 }
 
-// Pause makes dues from now on be recorded as skipped (paused), until Resume. Runs that have begun or wait go on.
+// Pause makes dues from now on be recorded as skipped (paused), until Resume; those of efficiency jobs do not run and are not recorded.
+// Runs that have begun or wait go on.
 // The record's Changed is 0 where the job was paused already.
 func (c *Client) Pause(ctx context.Context, job string, by By) (idempotency.Command, error) {
 	return c.ask(ctx, ask{kind: idempotency.Pause, id: idempotency.ID{Job: job}, by: by})

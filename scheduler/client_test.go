@@ -23,6 +23,7 @@ type desk struct {
 	session idempotency.Session
 	client  *scheduler.Client
 	nonce   int64
+	overlap idempotency.Overlap // of what is decided
 	jobs    []idempotency.Declaration
 }
 
@@ -30,7 +31,7 @@ var ann = scheduler.By{Actor: "ann", Reason: "provider down"}
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{t: t, now: day(10, 0, 0)}
+	d := &desk{t: t, now: day(10, 0, 0), overlap: idempotency.OverlapAllow}
 	d.store = idempotency.NewMemory(func() time.Time { return d.now })
 	d.session = d.open("a")
 	var err error
@@ -83,7 +84,7 @@ func (d *desk) decide(job string, upTo time.Time, claim int, run []time.Time, ra
 	e := d.entry(job)
 	d.nonce++
 	got, err := d.store.Decide(d.t.Context(), d.session, d.nonce, []idempotency.Decision{{
-		Seen: e, Definition: e.Definition, Opened: upTo, Keyed: e.Keyed, Run: run, Ranges: ranges, Claim: claim, Overlap: idempotency.OverlapAllow,
+		Seen: e, Definition: e.Definition, Opened: upTo, Keyed: e.Keyed, Run: run, Ranges: ranges, Claim: claim, Overlap: d.overlap,
 	}})
 	if err != nil || !got[0].Won {
 		d.t.Fatalf("decide %s: %+v, %v", job, got, err)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/belfry-go/belfry/jobs"
@@ -52,4 +55,19 @@ func ExampleScheduler_Add() {
 	// Output:
 	// scheduler: jobs: job "a b": name "a b": byte " " is not allowed; use A-Z a-z 0-9 . _ -
 	// scheduler: jobs: job "report": no schedule; set Schedule, to jobs.Manual() for a job that only runs when it is triggered
+}
+
+// The first SIGTERM, or Ctrl-C, begins the drain; the second cuts off what is still at work.
+func ExampleScheduler_Hurry() {
+	s, err := scheduler.New(scheduler.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	told := make(chan os.Signal, 2)
+	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
+	go func() { <-told; stop(); <-told; s.Hurry() }()
+	err = s.Run(ctx)
+	fmt.Println(err)
 }

@@ -67,11 +67,14 @@ type explainer struct {
 	id       idempotency.ID
 
 	run      *idempotency.Run
+	byHand   []string            // requests of the other runs of that job, key and due
 	holder   *idempotency.Run    // another run of the key, which is at work, or was when this one was skipped for it
+	queued   *idempotency.Run    // a further one, which waited when this one was skipped
 	ranges   []idempotency.Range // that cover the due, the shortest first: that of this due alone says more than a stretch
 	due      *idempotency.Due    // of a job with keys
 	older    bool                // there is an older record of the job
 	commands []idempotency.Command
+	redone   time.Time // when a person last made older runs of the job wait; zero: never
 
 	sentences []string
 }
@@ -85,8 +88,12 @@ func (x *explainer) read(ctx context.Context) (err error) {
 			if err != nil {
 				return err
 			}
-			if r.ID.Request == id.Request {
+			switch r.ID.Request {
+			case id.Request:
 				x.run = &r
+			case "":
+			default:
+				x.byHand = append(x.byHand, r.ID.Request)
 			}
 		}
 	}
@@ -105,35 +112,11 @@ func (x *explainer) read(ctx context.Context) (err error) {
 		if x.older, err = c.recordedBefore(ctx, x.entry, id.Due); err != nil {
 			return err
 		}
-	} else if err := x.readHolder(ctx); err != nil {
+	}
+	if err := x.readCommands(ctx); err != nil || x.run == nil {
 		return err
 	}
-	return x.readCommands(ctx)
-}
-
-// maxHolders bounds how many older runs of a key are looked at for the one that was at work.
-const maxHolders = 20
-
-// readHolder reads which other run of the key was at work, where the run waits, or was skipped for it.
-func (x *explainer) readHolder(ctx context.Context) error {
-	r, at := x.run, x.overview.Now
-	f := idempotency.Filter{Namespace: x.client.namespace, Job: r.ID.Job, Key: r.ID.Key, State: idempotency.Running, Newest: true, Limit: maxHolders}
-	switch {
-	case r.State == idempotency.Ended && r.Reason == "overlap":
-		at, f.State, f.To = r.Finished, 0, r.ID.Due.Add(time.Second)
-	case r.State != idempotency.Waiting:
-		return nil
-	}
-	for h, err := range x.client.history.List(ctx, f) {
-		if err != nil {
-			return err
-		}
-		if h.ID != r.ID && h.Fence > 0 && !h.Started.After(at) && (h.State == idempotency.Running || !h.Finished.Before(at)) {
-			x.holder = &h
-			break
-		}
-	}
-	return nil
+	return x.readHolder(ctx)
 }
 
 // say adds a sentence.
@@ -144,6 +127,7 @@ func (x *explainer) say(format string, a ...any) {
 // tell says all there is to say.
 func (x *explainer) tell() {
 	short, details := x.found()
+	short += x.besides()
 	if x.id.Key == "" {
 		x.say("Job %q, all keys, due %s: %s.", x.id.Job, instant(x.id.Due), short)
 	} else {
@@ -328,6 +312,24 @@ func (x *explainer) tellGap() {
 	x.say("There are older records of the job: it is a gap, unless the schedule was another one then; a backfill makes it run.")
 }
 
+// besides names the runs by hand of a due of which the run that is asked for is not there.
+func (x *explainer) besides() string {
+	switch n := len(x.byHand); {
+	case n == 0 || x.run != nil:
+		return ""
+	case n == 1:
+		return "; there is one by hand: request " + x.byHand[0]
+	default:
+		return fmt.Sprintf("; there are %d by hand: requests %s", n, names(x.byHand))
+	}
+}
+
 func (x *explainer) tellNoRequest() {
+	if slices.ContainsFunc(x.commands, func(c idempotency.Command) bool {
+		return x.entry.Keyed && c.Kind == idempotency.Trigger && c.ID.Key == "" && c.Request == x.id.Request
+	}) {
+		x.say("That request was for all keys of the job, and such runs have none: ask without it.")
+		return
+	}
 	x.say("A run by hand is named by the due and the request that the command was answered with; it may have been removed by retention.")
 }

@@ -26,6 +26,9 @@ func (x *explainer) readCommands(ctx context.Context) error {
 	slices.Reverse(list)
 	x.commands = x.pauses(list)
 	for _, c := range list {
+		if c.Changed > 0 && (c.Kind == idempotency.Backfill || c.Kind == idempotency.Retry) {
+			x.redone = c.At
+		}
 		if x.concerns(c) {
 			x.commands = append(x.commands, c)
 		}

@@ -128,7 +128,7 @@ func has(bitmap []byte, p int) bool { return p/8 < len(bitmap) && bitmap[p/8]>>(
 
 // tellOwner says whose the key is by what is alive in the store.
 func (x *explainer) tellOwner() {
-	if x.id.Key == "" || len(x.overview.Sessions) == 0 {
+	if x.id.Key == "" || len(x.overview.Sessions) == 0 || efficient(x.entry) { // of these the store does not know the placement
 		return
 	}
 	var names []string

@@ -17,6 +17,7 @@ import (
 func TestExplainPolicies(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		ten, fifteen := day(1, 0, 0).Add(10*time.Second), day(1, 0, 0).Add(15*time.Second)
+		seventeen := fifteen.Add(2 * time.Second)
 		obeys := func(ctx context.Context, _ jobs.Occurrence) error { <-ctx.Done(); return context.Cause(ctx) }
 		job := func(name string, run jobs.Handler, change func(*jobs.Job)) jobs.Job {
 			j := jobs.Job{Name: name, Schedule: jobs.At(ten, fifteen), Retry: jobs.Retry{Attempts: -1}, Run: run}
@@ -38,7 +39,7 @@ func TestExplainPolicies(t *testing.T) {
 				job("handler", func(context.Context, jobs.Occurrence) error { return jobs.Skip("the customer has left") }, once),
 				job("canceled", obeys, once),
 				job("overtaken", obeys, func(j *jobs.Job) { j.Overlap = jobs.OverlapCancel }),
-				job("queued", obeys, func(j *jobs.Job) { j.Overlap = jobs.OverlapQueue }),
+				job("queued", obeys, func(j *jobs.Job) { j.Schedule, j.Overlap = jobs.At(ten, fifteen, seventeen), jobs.OverlapQueue }),
 				late,
 				job("released", obeys, once),
 			)
@@ -62,6 +63,7 @@ func TestExplainPolicies(t *testing.T) {
 		}
 		tell("overtaken", fifteen)
 		tell("queued", fifteen)
+		tell("queued", seventeen)
 		stop()
 		f.wg.Wait()
 		tell("released", ten)

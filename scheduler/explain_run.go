@@ -87,9 +87,7 @@ func (x *explainer) tellEnd() {
 		return
 	}
 	x.say("%s", reasonFor(r.Reason, true))
-	if x.holder != nil {
-		x.say("That was %s.", x.held())
-	}
+	x.tellHolder()
 	x.tellText()
 	x.tellClaim()
 	x.tellTries()

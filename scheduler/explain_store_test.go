@@ -158,6 +158,21 @@ var records = []struct {
 		d.must(d.client.Trigger(d.t.Context(), "backup", "", nil, by("r-1")))
 		return backup
 	}},
+	{"a due that was not there, but a run by hand of that second", func(d *desk) idempotency.ID {
+		d.now = hour(0).Add(time.Minute)
+		d.must(d.client.Trigger(d.t.Context(), "backup", "", nil, by("k42")))
+		return idempotency.ID{Job: "backup", Due: d.now}
+	}},
+	{"two by hand of an efficiency job, and neither of them", func(d *desk) idempotency.ID {
+		d.now = hour(1)
+		d.must(d.client.Trigger(d.t.Context(), "cache", "", nil, by("k42")))
+		d.must(d.client.Trigger(d.t.Context(), "cache", "", nil, by("k43")))
+		return idempotency.ID{Job: "cache", Due: d.now, Request: "k44"}
+	}},
+	{"by the request of a trigger for all keys", func(d *desk) idempotency.ID {
+		c := d.must(d.client.Trigger(d.t.Context(), "renewals", "", nil, by("k42")))
+		return idempotency.ID{Job: "renewals", Key: "42", Due: c.ID.Due, Request: "k42"}
+	}},
 	{"triggered for all keys", func(d *desk) idempotency.ID {
 		d.now = d.now.Add(90 * time.Second)
 		c := d.must(d.client.Trigger(d.t.Context(), "renewals", "", nil, ann))
@@ -183,6 +198,16 @@ var records = []struct {
 		d.decide("backup", d.now, 0, []time.Time{hour(2)})
 		d.now = d.now.Add(time.Minute)
 		return idempotency.ID{Job: "backup", Due: hour(2)}
+	}},
+	{"skipped, and one that a backfill has made wait since", func(d *desk) idempotency.ID {
+		d.overlap = idempotency.OverlapSkip
+		d.now = hour(2)
+		d.decide("backup", d.now, 1, []time.Time{hour(2)}, idempotency.Range{Job: "backup", From: hour(1), To: hour(1), Count: 1, Outcome: idempotency.Missed, Reason: "late"})
+		d.now = hour(3)
+		d.decide("backup", d.now, 0, []time.Time{hour(3)})
+		d.now = hour(4)
+		d.must(d.client.Backfill(d.t.Context(), "backup", "", hour(1), hour(2), ann))
+		return idempotency.ID{Job: "backup", Due: hour(3)}
 	}},
 	{"another attempt follows", func(d *desk) idempotency.ID {
 		r, _ := d.claimed()

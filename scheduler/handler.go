@@ -34,7 +34,7 @@ func (r *runner) startHandler(a core.Start) {
 func (r *runner) tools(ctx context.Context, a core.Start) context.Context {
 	p, o := &progress{handle: a.Handle}, a.Occurrence
 	ctx = jobs.WithProgress(ctx, func(note string) { r.mail.progressed(p, note) })
-	return jobs.WithLogger(ctx, r.log.With("job", o.Job, "key", o.Key, "due", o.Due, "request", o.Request, "fence", o.Fence, "attempt", o.Attempt))
+	return jobs.WithLogger(ctx, r.log.With(about(o)...))
 }
 
 var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit) instead of returning")

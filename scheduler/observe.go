@@ -211,7 +211,11 @@ func (r *runner) logState(before string, now core.Announce) {
 func (r *runner) logFinished(a core.Finished) {
 	switch {
 	case a.Outcome == idempotency.Failed:
-		r.log.Error("run failed for good", about(a.Occurrence, "reason", a.Reason, "err", a.Err)...)
+		why := []any{"reason", a.Reason}
+		if a.Err != nil { // none where it ended without its handler, such as abandoned
+			why = append(why, "err", a.Err)
+		}
+		r.log.Error("run failed for good", about(a.Occurrence, why...)...)
 	case a.Outcome == idempotency.Wait && a.Err != nil:
 		r.debug("attempt failed; the run waits for another", a.Occurrence, "reason", a.Reason, "err", a.Err)
 	case a.Outcome == idempotency.Done && a.Err != nil:
@@ -236,7 +240,11 @@ func (r *runner) debug(msg string, o jobs.Occurrence, more ...any) {
 	}
 }
 
-// about is the attributes that name a run.
+// about is the attributes that name a run; the request only where a person asked for it.
 func about(o jobs.Occurrence, more ...any) []any {
-	return append([]any{"job", o.Job, "key", o.Key, "due", o.Due, "fence", o.Fence, "attempt", o.Attempt}, more...)
+	a := []any{"job", o.Job, "key", o.Key, "due", o.Due}
+	if o.Request != "" {
+		a = append(a, "request", o.Request)
+	}
+	return append(append(a, "fence", o.Fence, "attempt", o.Attempt), more...)
 }

@@ -3,10 +3,14 @@ package scheduler
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/internal/core"
 	"github.com/belfry-go/belfry/jobs"
 )
 
@@ -36,5 +40,26 @@ func TestHungObserver(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "dropped=99") {
 		t.Errorf("the log says: %q", log.String())
+	}
+}
+
+// What ended without its handler has no error to tell, and only what a person asked for has a request.
+func TestLogFailed(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	r := &runner{log: slog.New(slog.NewTextHandler(&log, nil))}
+	o := jobs.Occurrence{Job: "j", Key: "k", Due: time.Date(2026, 10, 1, 4, 0, 0, 0, time.UTC), Fence: 7, Attempt: 1}
+	a := core.Finished{Occurrence: o, Outcome: idempotency.Failed, Reason: "abandoned"}
+	r.logFinished(a)
+	a.Reason, a.Err, a.Request = "permanent", errors.New("declined"), "k42"
+	r.logFinished(a)
+	lines := strings.Split(log.String(), "\n")
+	for i, want := range []string{
+		"job=j key=k due=2026-10-01T04:00:00.000Z fence=7 attempt=1 reason=abandoned",
+		"job=j key=k due=2026-10-01T04:00:00.000Z request=k42 fence=7 attempt=1 reason=permanent err=declined",
+	} {
+		if !strings.HasSuffix(lines[i], ` msg="run failed for good" `+want) {
+			t.Errorf("got %s, want its end %s", lines[i], want)
+		}
 	}
 }

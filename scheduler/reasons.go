@@ -20,7 +20,7 @@ var reasons = map[string]why{
 		ended: "The last attempt that Job.Retry allows did not call jobs.Progress for Job.StallAfter.",
 		waits: "An attempt did not call jobs.Progress for Job.StallAfter, and another one follows (Job.Retry).",
 	},
-	"abandoned": {ended: "A replica that ran it died or lost its lease, and it is not started again: that has happened too often, or the job says so (Job.Crash), or it was retired."},
+	"abandoned": {ended: "A replica that ran it died, lost its lease, or stopped while it was at work, and it is not started again: that has happened too often, or the job says so (Job.Crash), or it was retired."},
 	"canceled":  {ended: "A person canceled it while it was at work."},
 	"overtaken": {ended: "A newer run of its key ended it, or it was still waiting when that came (jobs.OverlapCancel)."},
 	"overlap": {

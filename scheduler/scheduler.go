@@ -207,7 +207,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 }
 
 // Hurry ends the wait of a Run that drains for its handlers at once: those that are still at work are canceled, and what
-// returns is released, as when Config.Drain is over. Before ctx has ended it makes the drain that comes not wait. Without a
+// returns is released, as when Config.Drain is over. Run's error says how many runs were cut off, and names the first. Before ctx has ended it makes the drain that comes not wait. Without a
 // Run it does nothing. It never blocks.
 func (s *Scheduler) Hurry() {
 	s.mu.Lock()

@@ -119,9 +119,10 @@ func pauseCommand() *cobra.Command {
 	cmd := o.control(&cobra.Command{
 		Use:   "pause JOB",
 		Short: "Skip a job's dues until it is resumed",
-		Long: `Pause a job: what falls due from now on is recorded as skipped (paused), until the
-job is resumed. Runs that have begun, or wait, go on. It takes effect on every
-replica within two sweeps, and is kept over restarts.`,
+		Long: `Pause a job: what falls due from now on does not run, until the job is resumed. It
+is recorded as skipped (paused), but of efficiency jobs, which have no record. Runs
+that have begun, or wait, go on. It takes effect on every replica within two sweeps,
+and is kept over restarts.`,
 		Example: `  belfry pause renewals --reason "the provider is down" --store sqlite:billing.db --namespace billing`,
 	}, "request", func(args []string) (submit, error) {
 		job, err := oneJob(args)
@@ -132,7 +133,7 @@ replica within two sweeps, and is kept over restarts.`,
 		if c.Changed == 0 {
 			return c.ID.Job + " was paused already; nothing changed"
 		}
-		return c.ID.Job + " is paused: what falls due is recorded as skipped (paused), until belfry resume " + c.ID.Job
+		return c.ID.Job + " is paused: what falls due does not run, until belfry resume " + c.ID.Job
 	})
 	o.byFlags()
 	return cmd
@@ -144,7 +145,7 @@ func resumeCommand() *cobra.Command {
 		Use:   "resume JOB",
 		Short: "End a pause",
 		Long: `End a job's pause: what falls due from now on runs again. What fell due meanwhile
-was skipped; belfry backfill runs it.`,
+did not run; belfry backfill runs it, but not of efficiency jobs.`,
 		Example: "  belfry resume renewals --store sqlite:billing.db --namespace billing",
 	}, "request", func(args []string) (submit, error) {
 		job, err := oneJob(args)

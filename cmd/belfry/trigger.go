@@ -27,11 +27,15 @@ func triggerCommand() *cobra.Command {
 		Use:   "trigger JOB",
 		Short: "Run a job now",
 		Long: `Ask for a run of a job now, beside its schedule, also while it is paused. The run
-waits in the store until a replica takes it. Of a job with keys it runs all, or the
-one that --key names.
+waits in the store until a replica takes it. It is one run, on one replica, also of
+a job whose dues every replica runs.
+
+Of a job with keys it runs all that its KeySource returns, each once, or the one that
+--key names, which may be any, also one that the KeySource never returns.
 
 The run's request is that of the command: belfry explain and belfry cancel take it
-as --request.`,
+as --request. Runs for all keys of a job have none: their due names them, as it does
+those of its schedule.`,
 		Example: "  belfry trigger renewals --key c-000042 --reason \"asked for by phone\" --store sqlite:billing.db --namespace billing\n" +
 			"  belfry trigger report --payload '{\"month\": \"2026-09\"}' --store sqlite:billing.db --namespace billing",
 	}, "request", func(args []string) (submit, error) {

@@ -18,8 +18,10 @@ type Run struct {
 	// Occurrence has the last Attempt that began and its Fence. Its Payload is that of a run by hand; nil: the job's.
 	jobs.Occurrence
 
-	Replica string    // the name of the one that had it last; empty: none had
-	Started time.Time // of its last attempt; zero: none began
+	// Replica is the name of the one that had it last; empty: none had. Started is when that claimed it; zero: none did. Of a run
+	// that is failed (abandoned) they can be who recorded that and when, since whoever does claims it once more, but starts nothing.
+	Replica string
+	Started time.Time
 
 	// Outcome is how it ended; idempotency.Wait while it waits, for another attempt or its turn; 0 while it
 	// is at work, or since its replica crashed.
