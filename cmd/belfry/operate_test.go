@@ -108,7 +108,7 @@ func TestPayload(t *testing.T) {
 	if err := os.WriteFile(file, []byte("\x00any"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	long := strings.Repeat("x", maxPayload)
+	long := strings.Repeat("x", 64<<10) // as idempotency.Command takes
 	for _, c := range []struct{ flag, in, want, err string }{
 		{`{"a": 1}`, "", `{"a": 1}`, ""},
 		{"@" + file, "", "\x00any", ""},
