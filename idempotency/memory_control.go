@@ -27,7 +27,7 @@ func (m *Memory) Submit(ctx context.Context, namespace string, c Command) (Comma
 	if sp == nil {
 		return Command{}, c.rejected("no replica has announced it in namespace %q; name a job that one has", namespace)
 	}
-	c.ID = c.asked()
+	c.ID, c.Last = c.asked()
 	if first := sp.requests[c.Request]; first != nil {
 		return first.repeated(c)
 	}
@@ -39,7 +39,7 @@ func (m *Memory) Submit(ctx context.Context, namespace string, c Command) (Comma
 		return Command{}, c.rejected("it was retired at %v; start a replica that has it", e.Retired)
 	}
 	x := submission{space: sp, Command: c, e: e}
-	x.At = instant(m.now())
+	x.At, x.Changed = instant(m.now()), 0
 	if err := x.apply(); err != nil {
 		return Command{}, err
 	}
@@ -66,31 +66,52 @@ func (c *Command) rejected(format string, a ...any) error {
 	return fmt.Errorf("%w: %v of job %q: %s", ErrRejected, c.Kind, c.ID.Job, fmt.Sprintf(format, a...))
 }
 
-// asked is what of the ID the command's kind uses.
-func (c *Command) asked() ID {
-	id := ID{Job: c.ID.Job}
+// asked is what of the ID the command's kind uses, and the last due of a range.
+func (c *Command) asked() (id ID, last time.Time) {
+	id.Job = c.ID.Job
 	switch c.Kind {
-	case Trigger, Backfill:
+	case Trigger:
 		id.Key = c.ID.Key
+	case Backfill:
+		id.Key, id.Due = c.ID.Key, instant(c.Dues[0])
+		last = instant(c.Dues[len(c.Dues)-1])
 	case Skip:
 		id.Key, id.Due = c.ID.Key, instant(c.ID.Due)
 	case Cancel, Retry:
 		id = c.ID
 		id.Due = instant(id.Due)
 	}
-	return id
+	return id, last
 }
 
 // repeated answers a command whose request was seen before.
 func (c *Command) repeated(again Command) (Command, error) {
-	was := c.ID
-	if c.Kind == Trigger {
-		was.Due = time.Time{} // the store's word, not the caller's
-	}
-	if c.Kind != again.Kind || was != again.ID || c.Actor != again.Actor {
-		return Command{}, again.rejected("request %q was made at %v by %q, for another thing: %v of job %q; take a new request", c.Request, c.At, c.Actor, c.Kind, c.ID.Job)
+	if d := c.difference(again); d != "" {
+		return Command{}, again.rejected("request %q was made at %v by %q with another %s; take a new request", c.Request, c.At, c.Actor, d)
 	}
 	return *c, nil
+}
+
+// difference is the first thing that a recorded command has otherwise than a repetition; empty where there is none.
+func (c *Command) difference(again Command) string {
+	due := c.ID.Due.UTC().Format(time.RFC3339)
+	switch was, is := c.ID, again.ID; {
+	case c.Kind != again.Kind:
+		return "kind, " + c.Kind.String()
+	case was.Job != is.Job:
+		return fmt.Sprintf("job, %q", was.Job)
+	case was.Key != is.Key:
+		return fmt.Sprintf("key, %q", was.Key)
+	case c.Kind == Backfill && (!was.Due.Equal(is.Due) || !c.Last.Equal(again.Last)):
+		return fmt.Sprintf("range, %s to %s", due, c.Last.UTC().Format(time.RFC3339))
+	case c.Kind != Trigger && !was.Due.Equal(is.Due): // that of a Trigger is the store's word, not the caller's
+		return "due, " + due
+	case was.Request != is.Request:
+		return fmt.Sprintf("run, that of request %q", was.Request)
+	case c.Actor != again.Actor:
+		return "actor"
+	}
+	return ""
 }
 
 // submission is a command that is new, about a job that is there.
@@ -101,7 +122,8 @@ type submission struct {
 }
 
 func (x *submission) apply() error {
-	if key := x.e.runKey(); !x.e.Keyed && x.ID.Key != "" && x.ID.Key != key {
+	ofRun := x.Kind == Cancel || x.Kind == Retry // which may be of when the job had keys
+	if key := x.e.runKey(); !x.e.Keyed && !ofRun && x.ID.Key != "" && x.ID.Key != key {
 		return x.rejected("it has no keys, so that there is no key %q; leave the key empty", x.ID.Key)
 	}
 	switch x.Kind {
@@ -148,7 +170,7 @@ func (x *submission) all() bool { return x.e.Keyed && x.ID.Key == "" }
 // of is the run of a due that the command is about.
 func (x *submission) of(due time.Time) ID {
 	id := ID{Job: x.ID.Job, Key: x.ID.Key, Due: instant(due)}
-	if !x.e.Keyed {
+	if !x.e.Keyed && id.Key == "" {
 		id.Key = x.e.runKey()
 	}
 	return id
@@ -160,9 +182,7 @@ func (x *submission) trigger() error {
 		if x.Payload != nil {
 			return x.rejected("a payload is for one run; name a key, or leave the payload out")
 		}
-		if x.openKeyed(x.ID.Job, x.ID.Due, x.At, true) {
-			x.Changed = 1
-		}
+		x.openDue(x.ID.Due)
 		return nil
 	}
 	id := x.of(x.ID.Due)
@@ -173,6 +193,14 @@ func (x *submission) trigger() error {
 		x.wait(r)
 	}
 	return nil
+}
+
+// openDue opens a due for all keys.
+func (x *submission) openDue(due time.Time) {
+	if d := x.openKeyed(x.ID.Job, due, x.At, true); d != nil {
+		d.byHand = true
+		x.Changed++
+	}
 }
 
 // wait makes a row wait that never ran, or has ended.
@@ -243,9 +271,7 @@ func (x *submission) backfill() error {
 
 func (x *submission) backfillDue(due time.Time) {
 	if x.all() {
-		if x.openKeyed(x.ID.Job, due, x.At, true) {
-			x.Changed++
-		}
+		x.openDue(due)
 		return
 	}
 	id := x.of(due)

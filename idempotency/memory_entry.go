@@ -62,8 +62,9 @@ func (c *call) redeclare(e *entry, opened, next time.Time) {
 	if (was.IsZero() || !e.Retired.IsZero()) && opened.After(was) {
 		e.Opened, e.Next = opened, next
 	}
-	if !e.Retired.IsZero() && !was.IsZero() && e.Opened.After(was) {
-		c.record(Range{Job: e.Job, From: was, To: e.Opened, Count: 1, Outcome: Missed, Reason: "retired"})
+	from := was.Add(time.Second).Truncate(time.Second) // a due at its old Opened was decided
+	if !e.Retired.IsZero() && !was.IsZero() && !from.After(e.Opened) {
+		c.record(Range{Job: e.Job, From: from, To: e.Opened, Count: 1, Outcome: Missed, Reason: "retired"})
 	}
 	e.Retired = time.Time{}
 }

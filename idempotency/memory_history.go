@@ -92,7 +92,7 @@ func (m *Memory) Overview(ctx context.Context, namespace string) (Overview, erro
 		o.Entries = append(o.Entries, c.entry(job))
 	}
 	for _, d := range sp.open {
-		x := OpenDue{Job: d.job, Due: d.due, Opened: d.opened, CatchUp: d.catchUp, Finished: sp.finished(d)}
+		x := OpenDue{Job: d.job, Due: d.due, Opened: d.opened, CatchUp: d.catchUp, ByHand: d.byHand, Finished: sp.finished(d)}
 		for _, p := range d.passes {
 			x.Passes = append(x.Passes, p.copy())
 		}

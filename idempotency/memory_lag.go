@@ -75,7 +75,7 @@ func (l *lagging) openDues() []OpenDue {
 		if !l.knows(d.job) {
 			continue
 		}
-		x := OpenDue{Job: d.job, Due: d.due, Opened: d.opened, CatchUp: d.catchUp, Finished: l.finished(d)}
+		x := OpenDue{Job: d.job, Due: d.due, Opened: d.opened, CatchUp: d.catchUp, ByHand: d.byHand, Finished: l.finished(d)}
 		for _, p := range d.passes {
 			if s := l.session(p.Session); s != nil && s.live(l.now) {
 				x.Passes = append(x.Passes, p.copy())

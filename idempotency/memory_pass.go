@@ -84,8 +84,8 @@ func (m *Memory) CloseDue(ctx context.Context, s Session, job string, due time.T
 	return closed, err
 }
 
-// openKeyed opens a due that was never open, and reports whether it was so.
-func (sp *space) openKeyed(job string, due, now time.Time, catchUp bool) bool {
+// openKeyed opens a due that was never open, and returns it, or nil.
+func (sp *space) openKeyed(job string, due, now time.Time, catchUp bool) *keyedDue {
 	at := jobDue{job, due.Unix()}
 	d := sp.keyed[at]
 	switch {
@@ -93,13 +93,13 @@ func (sp *space) openKeyed(job string, due, now time.Time, catchUp bool) bool {
 		d = &keyedDue{job: job, due: due}
 		sp.keyed[at] = d
 	case !d.opened.IsZero():
-		return false
+		return nil
 	default:
 		sp.closed = removeDue(sp.closed, d)
 	}
 	d.opened, d.closed, d.catchUp = now, time.Time{}, catchUp
 	sp.open = addDue(sp.open, d)
-	return true
+	return d
 }
 
 func (sp *space) closeKeyed(d *keyedDue, now time.Time) {

@@ -78,6 +78,7 @@ type keyedDue struct {
 	due     time.Time
 	opened  time.Time // zero: never, since a person skipped it before
 	catchUp bool      // as its decision said
+	byHand  bool      // a person asked for it
 	closed  time.Time // zero: it is open
 	keys    int64     // where closed
 	passes  []*Pass   // by session; none where closed

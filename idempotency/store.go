@@ -83,8 +83,8 @@ type Entries interface {
 	// repeat are withdrawn. A call whose nonce is below that of another Declare of the session
 	// came late, and changes nothing. A job seen for the
 	// first time gets an entry with the declaration's Opened and Next; so does a job whose entry has the zero Opened,
-	// if the declaration's is not; and one that was retired, with a missed (retired) range, counted as one, from its old Opened
-	// to the new one where both are set: it is retired no more. Here, too, Opened never moves back: an entry keeps a later one, and its Next. The
+	// if the declaration's is not; and one that was retired, with a missed (retired) range, counted as one, from the first second after its
+	// old Opened to the new one, where both are set and there is such a second: it is retired no more. Here, too, Opened never moves back: an entry keeps a later one, and its Next. The
 	// store counts, with a counter and not a clock, when each (job, hash) was
 	// first seen. In force is, among the definitions that live sessions
 	// announce, the one of the highest Revision, then the one first seen last.
@@ -215,8 +215,8 @@ type History interface {
 // Control is a further power of a store: what people ask for. It needs no session.
 type Control interface {
 	// Submit applies a command and records it, in one transaction, once: a repetition with the same Request changes nothing, and
-	// returns the record of the first; one of another Kind, ID or Actor is rejected. A job without an entry, and one that was retired, is
-	// rejected; so is a key other than the job's name for a job without keys. "Waits" means a run's row, waiting, with the store's now as its wake time, the reason "by hand", and
+	// returns the record of the first; one of another Kind, ID, Last or Actor, as recorded, is rejected; payloads are not compared. A job without an entry, and one that was retired, is
+	// rejected; so is a key other than the job's name for a job without keys, but of a Cancel or a Retry, whose run may be of when it had keys. "Waits" means a run's row, waiting, with the store's now as its wake time, the reason "by hand", and
 	// no text, attempts or crashes; it keeps its last fence. What else ends here keeps attempts and text.
 	//
 	//	Pause     the entry's pause begins at the store's now, and is open. Where dues of its last pause are not decided yet
@@ -224,13 +224,13 @@ type Control interface {
 	//	Resume    an open pause ends at the store's now. Changed is 0 where there is none.
 	//	Trigger   a run of ID.Key waits, its due the store's now in whole seconds, its Request the command's. ID.Key is the
 	//	          job's name, or empty, for a job without keys. Of a job with keys an empty one opens a due at that second for all of them
-	//	          (CatchUp), without a Payload; Changed is 0 where that was opened already. The record's ID.Due is the due.
+	//	          (CatchUp, ByHand), without a Payload; Changed is 0 where that was opened already. The record's ID.Due is the due.
 	//	Skip      the due ID.Due, which must not be decided (> Opened), is recorded as skipped (by hand): a run's row for ID.Key
 	//	          where that is set or the job has no keys; else a closed due that was never opened, and a range of one. Changed is 0 where it is there already and
 	//	          was skipped so; rejected where it is there otherwise, and for efficiency jobs, which are not decided here.
 	//	Backfill  each of Dues, which must be decided (<= Opened) and above all that Prune ever removed in the namespace. Of a job without
 	//	          keys, or of ID.Key where that is set: a run waits, where there is no row of the due, or one that ended missed or
-	//	          skipped. Of a job with keys an empty key opens the due for all of them (CatchUp), where it was never open; such a due must not be older than the
+	//	          skipped. Of a job with keys an empty key opens the due for all of them (CatchUp, ByHand), where it was never open; such a due must not be older than the
 	//	          horizon of the last session that was opened. Changed counts those that wait or were opened. Rejected for efficiency jobs.
 	//	Cancel    the run ID: where it waits it ends skipped (by hand); where it runs, its Cancel becomes Canceled. Changed is 0 where
 	//	          that is set already. A run that has ended, or is not there, is rejected.

@@ -149,6 +149,7 @@ type OpenDue struct {
 	Job         string
 	Due, Opened time.Time
 	CatchUp     bool   // as its decision said
+	ByHand      bool   // a person asked for it: see Control
 	Finished    []byte // union over all passes
 	Passes      []Pass // of live sessions
 }
@@ -333,7 +334,9 @@ type Command struct {
 	Actor   string      // who asks; 1 to 255 bytes
 	Reason  string      // why, for people; at most 64 KiB of valid UTF-8
 
-	// What the store records. A record holds neither Dues nor Payload, and of ID only what its kind uses.
+	// What the store records. A record holds neither Dues nor Payload, and of ID only what its kind uses; the ID.Due of a Backfill
+	// is the first of its dues.
+	Last    time.Time // of a Backfill: the last of its dues; zero for others
 	At      time.Time
 	Changed int // how many dues, runs or entries it changed; 0: all was so already
 }

@@ -79,8 +79,8 @@ type Job struct {
 	Timeout time.Duration
 	// StartWithin bounds how late an occurrence may start for the first time, after its start: the due, plus
 	// what Spread delays it by. One that comes later, since all workers were busy or no replica ran, is recorded as
-	// skipped (deadline). Runs that a person asked for always start (but a due of a job with keys,
-	// opened by hand within StartWithin of itself, is held to it). 0: no bound.
+	// skipped (deadline). Runs that a person asked for always start. A run whose replica died after claiming it counts
+	// as started, and is taken up however late. 0: no bound.
 	StartWithin time.Duration
 	// StallAfter ends an attempt that has not called Progress for so long, since its start or its last call,
 	// with the cause ErrStalled; it counts as failed. Below Timeout. 0: no watch.

@@ -34,6 +34,7 @@ type By struct {
 	Actor  string // required, such as a name or an address: 1 to 255 bytes
 	Reason string // at most 64 KiB
 	// Request names what is asked, so that asking again changes nothing: [A-Za-z0-9._-]{1,36}. Empty: a new one each time.
+	// Something else under the same name is rejected; Reason and a payload are not compared.
 	Request string
 }
 
@@ -44,7 +45,7 @@ type JobStatus struct {
 	Efficiency     bool             // the store has no record of its scheduled runs
 	Next           time.Time        // its next due; zero: none, or nobody can tell, since the schedule is a program's own, or the job is retired
 	Opened         time.Time        // every due up to here is decided; zero for an efficiency job
-	PausedFrom     time.Time        // zero: it is not paused
+	PausedFrom     time.Time        // dues from here on are skipped; zero: it is not paused. Earlier than the last Pause where dues of the pause before were not decided then
 	Retired        time.Time        // zero: it is not
 	Announced      []string         // live replicas that have the job's code, of any version, by name
 	Last           *idempotency.Run // the run of the newest due that has come; nil: there is none

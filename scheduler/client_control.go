@@ -11,7 +11,7 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 )
 
-// Trigger asks for a run now, of a job that is paused too. A nil payload is the job's own. For a job with keys an empty key asks for
+// Trigger asks for a run now, of a job that is paused too. A payload has at most 64 KiB; a nil one is the job's own. For a job with keys an empty key asks for
 // all of them, with the job's payload. The record's ID names the run, or the due; its Request is the command's.
 func (c *Client) Trigger(ctx context.Context, job, key string, payload []byte, by By) (idempotency.Command, error) {
 	a := ask{kind: idempotency.Trigger, id: idempotency.ID{Job: job, Key: key}, by: by}
@@ -62,9 +62,10 @@ const maxBackfill = idempotency.MaxBatch
 // Backfill makes the job's dues in [from, to) run that were missed, skipped or never decided, by the schedule in force now; 1,000 at most.
 // What is done, failed, waits or is at work stays as it is: the record's Changed counts the others. Of a job with keys an empty
 // key runs the dues that were never opened, for all keys. Rejected are more dues than that, those that are not decided yet,
-// efficiency jobs, and schedules that are a program's own (jobs.Custom).
+// efficiency jobs, and schedules that are a program's own (jobs.Custom). A repetition with the same Request has to come to the same
+// first due and last, or is rejected.
 func (c *Client) Backfill(ctx context.Context, job, key string, from, to time.Time, by By) (idempotency.Command, error) {
-	a := ask{kind: idempotency.Backfill, id: idempotency.ID{Job: job, Key: key}, by: by, moves: true}
+	a := ask{kind: idempotency.Backfill, id: idempotency.ID{Job: job, Key: key}, by: by}
 	a.prepare = func(_ idempotency.Overview, e idempotency.Entry, cmd *idempotency.Command) (err error) {
 		cmd.Dues, err = backfilled(ctx, e, from, to)
 		return err
@@ -72,18 +73,24 @@ func (c *Client) Backfill(ctx context.Context, job, key string, from, to time.Ti
 	return c.ask(ctx, a)
 }
 
-// BackfillDues returns the dues that Backfill would ask for, oldest first, and changes nothing. It rejects what Backfill would reject.
-func (c *Client) BackfillDues(ctx context.Context, job string, from, to time.Time) ([]time.Time, error) {
+// BackfillDues returns the dues that Backfill would ask for, oldest first, and changes nothing. It rejects what Backfill would, as
+// far as can be told beforehand: it does not know what retention has removed, nor the horizon.
+func (c *Client) BackfillDues(ctx context.Context, job, key string, from, to time.Time) ([]time.Time, error) {
 	_, e, err := c.look(ctx, job)
 	if err != nil {
 		return nil, err
 	}
-	dues, err := backfilled(ctx, e, from, to)
-	if err != nil {
-		a := ask{kind: idempotency.Backfill, id: idempotency.ID{Job: job}}
-		return nil, a.failed(fmt.Errorf("%w: %w", idempotency.ErrRejected, err))
+	a := ask{kind: idempotency.Backfill, id: idempotency.ID{Job: job, Key: key}, keyed: e.Keyed}
+	if _, err = a.key(e); err == nil {
+		var dues []time.Time
+		if dues, err = backfilled(ctx, e, from, to); err == nil {
+			return dues, nil
+		}
 	}
-	return dues, nil
+	if ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", idempotency.ErrRejected, err)
+	}
+	return nil, a.failed(err)
 }
 
 // Cancel ends a run that waits or is at work. One that waits is skipped (by hand); one at work has its handler's context ended
@@ -99,9 +106,10 @@ func (c *Client) Retry(ctx context.Context, id idempotency.ID, by By) (idempoten
 
 // ask is a command in the making.
 type ask struct {
-	kind idempotency.CommandKind
-	id   idempotency.ID
-	by   By
+	kind  idempotency.CommandKind
+	id    idempotency.ID
+	keyed bool // the job has keys
+	by    By
 
 	prepare func(o idempotency.Overview, e idempotency.Entry, cmd *idempotency.Command) error // adds the rest; nil: there is none
 	moves   bool                                                                              // what the rest is depends on when it is asked
@@ -116,6 +124,7 @@ func (c *Client) ask(ctx context.Context, a ask) (idempotency.Command, error) {
 	if err != nil {
 		return none, err
 	}
+	a.keyed = e.Keyed
 	cmd := idempotency.Command{Request: a.by.Request, Kind: a.kind, ID: a.id, Actor: a.by.Actor, Reason: a.by.Reason}
 	if cmd.Request == "" {
 		cmd.Request = uuid.NewString()
@@ -182,23 +191,19 @@ func (a ask) complete(o idempotency.Overview, e idempotency.Entry, cmd *idempote
 	return cmd.Validate()
 }
 
-// again makes a command that was recorded before what it was then, and reports whether it was: the next due, and the dues
-// of a stretch, may have become others.
+// again makes a command that was recorded before what it was then, and reports whether it was: the next due may have become another.
 func (c *Client) again(ctx context.Context, a ask, cmd *idempotency.Command) (bool, error) {
 	if !a.moves || a.by.Request == "" {
 		return false, nil
 	}
 	for first, err := range c.history.Commands(ctx, c.namespace, a.id.Job) {
-		switch {
-		case err != nil:
+		if err != nil {
 			return false, a.failed(err)
-		case first.Request != cmd.Request || first.Kind != cmd.Kind:
-			continue
-		case cmd.Kind == idempotency.Backfill:
-			cmd.Dues = []time.Time{first.At.Truncate(time.Second)} // there have to be some; they are not looked at
 		}
-		cmd.ID.Due = first.ID.Due
-		return true, nil
+		if first.Request == cmd.Request && first.Kind == cmd.Kind {
+			cmd.ID.Due = first.ID.Due
+			return true, nil
+		}
 	}
 	return false, nil
 }
@@ -213,13 +218,13 @@ func (c *Client) submit(ctx context.Context, a ask, cmd idempotency.Command) (id
 
 // failed says what was asked for of an error.
 func (a ask) failed(err error) error {
-	return fmt.Errorf("scheduler: %s %s: %w", a.kind, named(a.id), err)
+	return fmt.Errorf("scheduler: %s %s: %w", a.kind, named(a.id, a.keyed), err)
 }
 
-// named is what an ID names, for people.
-func named(id idempotency.ID) string {
+// named is what an ID names, for people. The key that is the job's name is that of a job without keys.
+func named(id idempotency.ID, keyed bool) string {
 	s := fmt.Sprintf("job %q", id.Job)
-	if id.Key != "" && id.Key != id.Job {
+	if id.Key != "" && (keyed || id.Key != id.Job) {
 		s += fmt.Sprintf(", key %q", id.Key)
 	}
 	if !id.Due.IsZero() {

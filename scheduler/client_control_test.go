@@ -183,6 +183,9 @@ func TestBackfill(t *testing.T) {
 	d := hourly(t)
 	ctx := t.Context()
 	from, to := day(9, 20, 0), day(10, 0, 0)
+	if dues, err := d.client.BackfillDues(ctx, "backup", "backup", from, to.Add(time.Nanosecond)); err != nil || len(dues) != 5 || !dues[4].Equal(to) {
+		t.Errorf("the dues beforehand: %v, %v", dues, err)
+	}
 	c, err := d.client.Backfill(ctx, "backup", "", from, to.Add(time.Nanosecond), by("r-1"))
 	if err != nil || c.Changed != 5 {
 		t.Fatalf("got %+v, %v", c, err)
@@ -195,9 +198,13 @@ func TestBackfill(t *testing.T) {
 	if c, err := d.client.Backfill(ctx, "backup", "", from.Add(-time.Nanosecond), to, by("r-2")); err != nil || c.Changed != 0 {
 		t.Errorf("what waits was changed: %+v, %v", c, err)
 	}
-	// A repetition is the first record, also where the stretch would be refused today.
-	if c, err := d.client.Backfill(ctx, "backup", "", from, from, by("r-1")); err != nil || c.Changed != 5 {
+	// A repetition is the first record; of another stretch, which would pass for that one, there is none.
+	if c, err := d.client.Backfill(ctx, "backup", "", from.Add(-time.Minute), to.Add(time.Nanosecond), by("r-1")); err != nil || c.Changed != 5 {
 		t.Errorf("asked again: %+v, %v", c, err)
+	}
+	for _, hours := range [][2]time.Duration{{-1, 0}, {1, 0}, {0, -1}} {
+		_, err := d.client.Backfill(ctx, "backup", "", from.Add(hours[0]*time.Hour), to.Add(hours[1]*time.Hour+time.Nanosecond), by("r-1"))
+		want(t, err, idempotency.ErrRejected, "another range, "+from.Format(time.RFC3339)+" to "+to.Format(time.RFC3339))
 	}
 	if c, err := d.client.Backfill(ctx, "renewals", "", from, to, ann); err != nil || c.Changed != 4 {
 		t.Errorf("all keys: %+v, %v", c, err)
@@ -222,6 +229,8 @@ func TestBackfill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := d.client.Backfill(ctx, x.job, x.key, x.from, x.to, ann)
+			want(t, err, idempotency.ErrRejected, x.says...)
+			_, err = d.client.BackfillDues(ctx, x.job, x.key, x.from, x.to)
 			want(t, err, idempotency.ErrRejected, x.says...)
 		})
 	}

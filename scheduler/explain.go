@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ func (c *Client) Explain(ctx context.Context, id idempotency.ID) (Explanation, e
 		id.Key = e.Job
 	}
 	if err := checkOccurrence(id); err != nil {
-		return Explanation{}, fmt.Errorf("scheduler: explain %s: %w: %w", named(id), idempotency.ErrRejected, err)
+		return Explanation{}, fmt.Errorf("scheduler: explain %s: %w: %w", named(id, e.Keyed), idempotency.ErrRejected, err)
 	}
 	id.Due = id.Due.UTC()
 	x := &explainer{client: c, overview: o, entry: e, id: id}
@@ -40,7 +41,7 @@ func (c *Client) Explain(ctx context.Context, id idempotency.ID) (Explanation, e
 		x.readable = true
 	}
 	if err := x.read(ctx); err != nil {
-		return Explanation{}, fmt.Errorf("scheduler: explain %s: %w", named(id), err)
+		return Explanation{}, fmt.Errorf("scheduler: explain %s: %w", named(id, e.Keyed), err)
 	}
 	x.tell()
 	return Explanation{ID: id, Run: x.run, Sentences: x.sentences}, nil
@@ -67,7 +68,7 @@ type explainer struct {
 
 	run      *idempotency.Run
 	holder   *idempotency.Run    // another run of the key, which is at work, or was when this one was skipped for it
-	ranges   []idempotency.Range // that cover the due
+	ranges   []idempotency.Range // that cover the due, the shortest first: that of this due alone says more than a stretch
 	due      *idempotency.Due    // of a job with keys
 	older    bool                // there is an older record of the job
 	commands []idempotency.Command
@@ -93,6 +94,7 @@ func (x *explainer) read(ctx context.Context) (err error) {
 		return err
 	}
 	x.ranges = slices.DeleteFunc(x.ranges, func(r idempotency.Range) bool { return r.From.After(id.Due) })
+	slices.SortStableFunc(x.ranges, func(a, b idempotency.Range) int { return cmp.Compare(a.To.Sub(a.From), b.To.Sub(b.From)) })
 	for d, err := range c.history.Dues(ctx, c.namespace, id.Job, f.From, f.To) {
 		if err != nil {
 			return err
@@ -145,15 +147,15 @@ func (x *explainer) tell() {
 	if x.id.Key == "" {
 		x.say("Job %q, all keys, due %s: %s.", x.id.Job, instant(x.id.Due), short)
 	} else {
-		s := named(x.id)
+		s := named(x.id, x.entry.Keyed)
 		x.say("%s: %s.", strings.ToUpper(s[:1])+s[1:], short)
 	}
 	if x.id.Request == "" {
 		x.tellSchedule()
 	}
 	details()
-	if x.run != nil {
-		x.tellBefore()
+	if x.run != nil && x.scheduled() {
+		x.tellBeside(x.ranges)
 	}
 	for _, c := range x.commands {
 		x.tellCommand(c)
@@ -253,7 +255,9 @@ func (x *explainer) around() string {
 func (x *explainer) tellDecided() {
 	e, now := x.entry, x.overview.Now
 	x.say("Every due of the job up to %s is decided.", instant(e.Opened))
-	switch inside := paused(e) && !x.id.Due.Before(e.PausedFrom); {
+	switch inside := inPause(e, x.id.Due); {
+	case inside && !paused(e):
+		x.say("The job was paused at that instant: it is to be skipped (paused).")
 	case inside && x.id.Due.After(now):
 		x.say("The job is paused: it is to be skipped (paused), unless the job is resumed before.")
 	case inside:
@@ -264,22 +268,28 @@ func (x *explainer) tellDecided() {
 	}
 }
 
+// inPause says whether a due lies in the job's last pause.
+func inPause(e idempotency.Entry, due time.Time) bool {
+	return !e.PausedFrom.IsZero() && !due.Before(e.PausedFrom) && (e.PausedUntil.IsZero() || due.Before(e.PausedUntil))
+}
+
 // nextDue says whether the due is the first that is not decided.
 func (x *explainer) nextDue() bool {
 	due, ok := x.schedule.Next(x.entry.Opened)
 	return x.readable && ok && due.Equal(x.id.Due)
 }
 
+// tellRanges tells of a due that has no other record than ranges.
 func (x *explainer) tellRanges() {
-	for _, r := range x.ranges {
-		x.say("%s", reasonFor(r.Reason, true))
-		switch {
-		case r.Count > 1:
-			x.say("One record stands for %d dues from %s to %s.", r.Count, instant(r.From), instant(r.To))
-		case !r.From.Equal(r.To):
-			x.say("One record stands for all dues from %s to %s, however many they were.", instant(r.From), instant(r.To))
-		}
+	r := x.ranges[0]
+	x.say("%s", reasonFor(r.Reason, true))
+	switch {
+	case r.Count > 1:
+		x.say("One record stands for %d dues from %s to %s.", r.Count, instant(r.From), instant(r.To))
+	case !r.From.Equal(r.To):
+		x.say("One record stands for all dues from %s to %s, however many they were.", instant(r.From), instant(r.To))
 	}
+	x.tellBeside(x.ranges[1:])
 }
 
 // tellAround says which stretch an instant lies in that is no due now, but may have been one of an earlier schedule.
@@ -290,11 +300,21 @@ func (x *explainer) tellAround() {
 	}
 }
 
-// tellBefore says what a due was that has a run since.
-func (x *explainer) tellBefore() {
-	for _, r := range x.ranges {
-		x.say("There is also a record of %d %s from %s to %s as %s (%s), from before a backfill, or of keys that were not claimed.",
-			r.Count, plural(int(r.Count), "due", "dues"), instant(r.From), instant(r.To), r.Outcome, r.Reason)
+// scheduled says whether a run is one of the schedule in force, for whose dues ranges speak: not one by hand.
+func (x *explainer) scheduled() bool { return x.id.Request == "" && (!x.readable || x.names()) }
+
+// tellBeside tells of ranges over a due that has a record of its own.
+func (x *explainer) tellBeside(ranges []idempotency.Range) {
+	for _, r := range ranges {
+		switch {
+		case cutOff(r):
+			x.say("There is also a record of the due as %s (%s): it speaks for the keys of it that nobody claimed.", r.Outcome, r.Reason)
+		case r.From.Equal(r.To):
+			x.say("There is also a record of the due as %s (%s), from before it had one of its own.", r.Outcome, r.Reason)
+		default:
+			x.say("There is also a record of %d %s from %s to %s as %s (%s): it speaks for those of them that have no record of their own.",
+				r.Count, plural(int(r.Count), "due", "dues"), instant(r.From), instant(r.To), r.Outcome, r.Reason)
+		}
 	}
 }
 

@@ -55,8 +55,7 @@ func (x *explainer) pauses(list []idempotency.Command) (of []idempotency.Command
 	return of
 }
 
-// concerns says whether a command is about the occurrence, or its due for all keys. What the record of a backfill does not
-// tell is which dues it named.
+// concerns says whether a command is about the occurrence, or its due for all keys.
 func (x *explainer) concerns(c idempotency.Command) bool {
 	id, all := x.id, x.entry.Keyed && c.ID.Key == ""
 	if !all && c.ID.Key != id.Key && (c.ID.Key != "" || id.Key != id.Job) {
@@ -70,7 +69,7 @@ func (x *explainer) concerns(c idempotency.Command) bool {
 	case idempotency.Cancel, idempotency.Retry:
 		return c.ID.Due.Equal(id.Due) && c.ID.Request == id.Request
 	case idempotency.Backfill:
-		return id.Request == "" && c.Changed > 0 && x.movedSince(c)
+		return id.Request == "" && c.Changed > 0 && !id.Due.Before(c.ID.Due) && !id.Due.After(c.Last) && x.movedSince(c)
 	}
 	return false
 }
@@ -89,19 +88,22 @@ func (x *explainer) movedSince(c idempotency.Command) bool {
 var verbs = map[idempotency.CommandKind]string{
 	idempotency.Pause: "paused the job", idempotency.Resume: "resumed the job",
 	idempotency.Trigger: "triggered it", idempotency.Skip: "asked for it to be skipped",
-	idempotency.Backfill: "asked for a backfill of the job, perhaps of this due",
-	idempotency.Cancel:   "canceled it", idempotency.Retry: "asked for it to be tried again",
+	idempotency.Backfill: "asked for a backfill of the dues",
+	idempotency.Cancel:   "asked for it to end", idempotency.Retry: "asked for it to be tried again",
 }
 
 func (x *explainer) tellCommand(c idempotency.Command) {
-	changed, reason := "", "."
+	changed, reason, verb := "", ".", verbs[c.Kind]
+	if c.Kind == idempotency.Backfill {
+		verb += fmt.Sprintf(" from %s to %s", instant(c.ID.Due), instant(c.Last))
+	}
 	if c.Changed == 0 {
 		changed = ", which changed nothing"
 	}
 	if line := firstLine(c.Reason); line != "" {
 		reason = ": " + line
 	}
-	x.say("At %s %q %s%s%s", instant(c.At), c.Actor, verbs[c.Kind], changed, reason)
+	x.say("At %s %q %s%s%s", instant(c.At), c.Actor, verb, changed, reason)
 }
 
 // quoted writes names for people.

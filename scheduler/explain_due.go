@@ -22,25 +22,38 @@ func (x *explainer) dueFound() (short string, details func()) {
 	case x.id.Key == "":
 		return "it is closed", x.tellClosed
 	case x.unfinished():
-		return "it did not run, and its due was closed before all keys were claimed", x.tellClosed
+		return "there is no run of it, and its due was closed before all keys were claimed", x.tellClosed
 	}
-	return "it did not run: it was not among the keys of that due", x.tellClosed
+	return "there is no run of it: it was not among the keys of that due, or retention has removed it", x.tellClosed
 }
 
 // unfinished says whether the due, which is closed, had keys that nobody claimed.
 func (x *explainer) unfinished() bool {
-	return slices.ContainsFunc(x.ranges, func(r idempotency.Range) bool { return r.Outcome == idempotency.Missed })
+	return slices.ContainsFunc(x.ranges, cutOff)
+}
+
+// cutOff says whether a range speaks for keys of an opened due, which was closed before they were claimed. Others over an opened due
+// are from before a backfill opened it.
+func cutOff(r idempotency.Range) bool {
+	return r.From.Equal(r.To) && (r.Reason == "source" || r.Reason == "unfinished" || r.Reason == "retired")
 }
 
 func (x *explainer) tellClosed() {
 	d := x.due
 	x.say("The due was opened at %s and closed at %s, when the replicas had settled %d %s of it.",
 		instant(d.Opened), instant(d.Closed), d.Keys, plural(int(d.Keys), "key", "keys"))
-	x.tellRanges()
+	for _, r := range x.ranges {
+		if cutOff(r) {
+			x.say("%s", reasonFor(r.Reason, true))
+			continue
+		}
+		x.say("A record of %d %s from %s to %s as %s (%s) is from before the due was opened.",
+			r.Count, plural(int(r.Count), "due", "dues"), instant(r.From), instant(r.To), r.Outcome, r.Reason)
+	}
 	switch {
 	case x.id.Key == "":
 	case x.unfinished():
-		x.say("It may be of those partitions; else the KeySource did not return it.")
+		x.say("It may be of those partitions; else the KeySource did not return it, or retention has removed its row.")
 	default:
 		x.say("The keys of a due are those that the KeySource returns while it is open: one that is added later runs at the next due. Or it ran, and retention has removed its row.")
 	}
@@ -160,8 +173,9 @@ func (x *explainer) tellCode() {
 // tellEntry says what holds for the whole job now.
 func (x *explainer) tellEntry() {
 	e := x.entry
+	// The record is the better word: a pause begins where the one before did, if dues of that were not decided yet.
 	said := slices.ContainsFunc(x.commands, func(c idempotency.Command) bool {
-		return c.Kind == idempotency.Pause && c.At.Equal(e.PausedFrom)
+		return c.Kind == idempotency.Pause && c.Changed > 0 && !c.At.Before(e.PausedFrom)
 	})
 	if paused(e) && !said {
 		x.say("The job is paused since %s.", instant(e.PausedFrom))

@@ -134,6 +134,10 @@ func (x *explainer) tellWaiting() {
 		return
 	}
 	x.say("It could be claimed since %s, %s ago.", instant(r.Wake), span(now.Sub(r.Wake)))
+	if h := x.holder; h != nil && x.session(h.Session) == nil {
+		x.say("Another run of its key, that of due %s, was at work on replica %q, which is gone; it holds the key until another replica takes it up and ends it.", instant(h.ID.Due), h.Replica)
+		return
+	}
 	if x.holder != nil {
 		x.say("Another run of its key is at work, and unless Job.Overlap allows more, one at a time is: %s.", x.held())
 		return

@@ -131,7 +131,8 @@ var records = []struct {
 	{"missed, and backfilled", func(d *desk) idempotency.ID {
 		d.now = hour(5)
 		d.decide("backup", d.now, 0, []time.Time{hour(5)}, idempotency.Range{Job: "backup", From: hour(1), To: hour(4), Count: 4, Outcome: idempotency.Missed, Reason: "late"})
-		d.must(d.client.Backfill(d.t.Context(), "backup", "", hour(1), hour(2), ann))
+		d.must(d.client.Backfill(d.t.Context(), "backup", "", hour(1), hour(3), ann))
+		d.must(d.client.Backfill(d.t.Context(), "backup", "", hour(3), hour(5), ann)) // is not told: it is of others
 		return backup
 	}},
 	{"a gap", func(d *desk) idempotency.ID {

@@ -35,7 +35,7 @@ var reasons = map[string]why{
 	"released":  {waits: "The replica that ran it gave it back, since it stopped or lost its session; that attempt does not count."},
 	"unstarted": {waits: "A replica that had claimed it gave it back before it started; no attempt was made by that."},
 
-	"paused":     {ended: "The job was paused at that instant."},
+	"paused":     {ended: "The job was paused at that instant, or between two pauses of which the first was not decided yet when the second began."},
 	"age":        {ended: "When it was decided it was older than Missed.MaxAge, or the horizon, lets a late due be."},
 	"late":       {ended: "It was decided too late, after Config.MissedAfter, and Job.Missed lets no such due run, or only the latest."},
 	"max":        {ended: "It was decided too late, and as many newer dues ran as Job.Missed, or one decision, allows."},

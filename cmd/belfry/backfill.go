@@ -32,7 +32,8 @@ failed, waits or is at work stays as it is. Of a job with keys, without --key, i
 is the dues that were never opened, for all keys.
 
 With --dry-run the dues between are printed, those that would stay as they are
-too, and nothing is changed.`,
+too, and nothing is changed. What retention has removed, or is older than the
+horizon, is known only when it is done.`,
 		Example: "  belfry backfill renewals --from 2026-10-01T00:00:00Z --to 2026-10-03T00:00:00Z --dry-run --store sqlite:billing.db --namespace billing",
 	}, f.read)
 	f.name = "request"
@@ -56,7 +57,7 @@ func (f *backfillFlags) read(args []string) (action, error) {
 	case f.from == "" || f.to == "":
 		return nil, errors.New("give both --from and --to, so that nobody has to guess which dues are meant")
 	case f.dry:
-		return func(ctx context.Context, c *scheduler.Client) error { return f.list(ctx, c, job, from, to) }, nil
+		return func(ctx context.Context, c *scheduler.Client) error { return f.list(ctx, c, job, key, from, to) }, nil
 	}
 	return f.ask(func(ctx context.Context, c *scheduler.Client) (idempotency.Command, error) {
 		return c.Backfill(ctx, job, key, from, to, f.by)
@@ -72,8 +73,8 @@ func (f *backfillFlags) read(args []string) (action, error) {
 }
 
 // list prints the dues that would be asked for.
-func (f *backfillFlags) list(ctx context.Context, c *scheduler.Client, job string, from, to time.Time) error {
-	dues, err := c.BackfillDues(ctx, job, from, to)
+func (f *backfillFlags) list(ctx context.Context, c *scheduler.Client, job, key string, from, to time.Time) error {
+	dues, err := c.BackfillDues(ctx, job, key, from, to)
 	if err != nil {
 		return err
 	}

@@ -63,14 +63,21 @@ func (o *operation) commands(ctx context.Context, c *scheduler.Client, job strin
 		_, err := fmt.Fprintln(o.out, "nobody asked for anything")
 		return err
 	}
+	keyed, err := o.keyed(ctx)
+	if err != nil {
+		return err
+	}
 	now := time.Now()
-	t := show.NewTable("AT", "", "COMMAND", "JOB", "KEY", "DUE", "RUN", "CHANGED", "ACTOR", "REQUEST", "REASON")
+	t := show.NewTable("AT", "", "COMMAND", "JOB", "KEY", "DUE", "LAST DUE", "RUN", "CHANGED", "ACTOR", "REQUEST", "REASON")
 	for _, cmd := range list {
-		due := ""
+		due, last := "", ""
 		if !cmd.ID.Due.IsZero() {
 			due = show.Instant(cmd.ID.Due)
 		}
-		t.Add(show.Instant(cmd.At), show.Age(cmd.At, now), cmd.Kind.String(), cmd.ID.Job, ownKey(cmd.ID), due, cmd.ID.Request,
+		if !cmd.Last.IsZero() {
+			last = show.Instant(cmd.Last)
+		}
+		t.Add(show.Instant(cmd.At), show.Age(cmd.At, now), cmd.Kind.String(), cmd.ID.Job, ownKey(cmd.ID, keyed[cmd.ID.Job]), due, last, cmd.ID.Request,
 			strconv.Itoa(cmd.Changed), show.Word(cmd.Actor), cmd.Request, show.Line(show.Clip(cmd.Reason, maxShown)))
 	}
 	return t.Write(o.out)

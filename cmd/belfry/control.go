@@ -99,13 +99,16 @@ func (o *control) submit(ctx context.Context, c *scheduler.Client, ask submit, t
 	if o.json {
 		return writeJSON(o.out, viewCommand(record))
 	}
+	if !o.set.Changed("key") && !o.set.Changed("key-hex") {
+		record.ID.Key = "" // that of a job without keys is its name, which nobody has to give
+	}
 	_, err = fmt.Fprintf(o.out, "%s\nrecorded at %s as %s, by %s\n", tell(record), show.Instant(record.At), record.Request, show.Line(record.Actor))
 	return err
 }
 
 // ofJob names the job and key of a record.
 func ofJob(c idempotency.Command) string {
-	if key := ownKey(c.ID); key != "" {
+	if key := ownKey(c.ID, true); key != "" {
 		return c.ID.Job + ", key " + key
 	}
 	return c.ID.Job

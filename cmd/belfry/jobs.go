@@ -49,7 +49,7 @@ func (o *operation) jobs(ctx context.Context, c *scheduler.Client) error {
 		}
 		if j.Last != nil {
 			last, ended = stateOf(*j.Last), whenOf(*j.Last, now)
-			if key := ownKey(j.Last.ID); key != "" {
+			if key := ownKey(j.Last.ID, j.Keyed); key != "" {
 				last += ", key " + key
 			}
 		}

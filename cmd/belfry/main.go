@@ -55,6 +55,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	cmd.SetIn(in)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
+	begun := false
+	cmd.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	err := cmd.ExecuteContext(ctx)
 	switch {
 	case err == nil:
@@ -67,6 +69,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	}
 	if c, ok := errors.AsType[coded](err); ok {
 		return c.status
+	}
+	if !begun { // there is no such command or flag, or there are too many arguments
+		return statusMisuse
 	}
 	return statusFailed
 }

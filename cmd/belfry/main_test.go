@@ -76,8 +76,10 @@ func TestCommands(t *testing.T) {
 		{"all move", "", []string{"ring", "plan", "--from", "a", "--to", "b", "--partitions", "8"}, result{0, "a\tb\t8\n8 of 8 partitions move (100.0 %)\n", ""}},
 		{"each moves", "", []string{"ring", "plan", "--each", "--from", "a", "--to", "b", "--partitions", "2"}, result{0, "0\ta\tb\n1\ta\tb\n", ""}},
 		{"no to", "", []string{"ring", "plan", "--from", "a"}, result{1, "", "belfry: ring: --to is empty; give the members' names, such as --to a,b,c\n"}},
-		{"unknown command", "", []string{"rign"}, result{1, "", "belfry: unknown command \"rign\" for \"belfry\"\n\nDid you mean this?\n\tring\n\n"}},
-		{"unknown flag", "", []string{"demo", "--night", "3"}, result{1, "", "belfry: unknown flag: --night\n"}},
+		{"unknown command", "", []string{"rign"}, result{2, "", "belfry: unknown command \"rign\" for \"belfry\"\n\nDid you mean this?\n\tring\n\n"}},
+		{"unknown flag", "", []string{"demo", "--night", "3"}, result{2, "", "belfry: unknown flag: --night\n"}},
+		{"unknown flag of none", "", []string{"--json", "jobs"}, result{2, "", "belfry: unknown flag: --json\n"}},
+		{"unknown argument", "", []string{"version", "now"}, result{2, "", "belfry: unknown command \"now\" for \"belfry version\"\n"}},
 		{"too many nights", "", []string{"demo", "--nights", "1000"}, result{1, "", "belfry: demo: --nights 1000: give 1 to 100\n"}},
 		{"password in the flag", "", []string{"demo", "--store", "postgres://u:c4nary@h/db"}, result{1, "", "belfry: --store: it has a password, and all users of this host can read a program's arguments; " +
 			"put the URL into BELFRY_STORE, or the password into ~/.pgpass (or the file that PGPASSFILE names) or PGPASSWORD\n"}},

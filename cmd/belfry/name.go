@@ -121,7 +121,7 @@ func arguments(id idempotency.ID) string {
 	var b strings.Builder
 	b.WriteString(id.Job)
 	switch {
-	case id.Key == id.Job || id.Key == "":
+	case id.Key == "":
 	case plainArgument.MatchString(id.Key):
 		b.WriteString(" --key " + id.Key)
 	default:
@@ -134,9 +134,9 @@ func arguments(id idempotency.ID) string {
 	return b.String()
 }
 
-// ownKey is how tables show a key: not at all where it is the job's name, as it is for jobs without keys.
-func ownKey(id idempotency.ID) string {
-	if id.Key == id.Job || id.Key == "" {
+// ownKey is how tables show a key: not at all where it is the name of a job without keys.
+func ownKey(id idempotency.ID, keyed bool) string {
+	if id.Key == "" || id.Key == id.Job && !keyed {
 		return ""
 	}
 	return show.Word(id.Key)

@@ -28,6 +28,8 @@ type operation struct {
 	within                   time.Duration
 	json                     bool
 
+	history idempotency.History // the store, once it is open
+
 	set *pflag.FlagSet
 	in  io.Reader
 	out io.Writer
@@ -112,11 +114,10 @@ func (o *operation) where() (url storeurl.URL, err error) {
 	if err := idempotency.CheckNamespace(o.namespace); err != nil {
 		return url, fmt.Errorf("--namespace: %w", err)
 	}
-	url, err = storeurl.FromFlag(o.store)
-	if err == nil && url.IsZero() {
-		err = storeurl.ErrNone
+	if url, err = storeurl.FromFlag(o.store); err != nil {
+		return url, err
 	}
-	return url, err
+	return url, url.Check(o.prefix)
 }
 
 func (o *operation) act(ctx context.Context, url storeurl.URL, act action) (err error) {
@@ -130,6 +131,7 @@ func (o *operation) act(ctx context.Context, url storeurl.URL, act action) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	o.history = store
 	client, err := scheduler.NewClient(o.namespace, store)
 	if err != nil {
 		return err
@@ -161,4 +163,14 @@ func (o *operation) known(ctx context.Context, c *scheduler.Client) error {
 		err = rejected("namespace %q has no job in this store; check --namespace, --store and --prefix, and whether a replica has ever run", o.namespace)
 	}
 	return err
+}
+
+// keyed says which jobs have keys.
+func (o *operation) keyed(ctx context.Context) (map[string]bool, error) {
+	v, err := o.history.Overview(ctx, o.namespace)
+	keyed := make(map[string]bool, len(v.Entries))
+	for _, e := range v.Entries {
+		keyed[e.Job] = e.Keyed
+	}
+	return keyed, err
 }

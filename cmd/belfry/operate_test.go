@@ -27,6 +27,10 @@ func TestOperationMisuse(t *testing.T) {
 			"put the URL into BELFRY_STORE, or the password into ~/.pgpass (or the file that PGPASSFILE names) or PGPASSWORD"},
 		{"pause r --namespace n --store mysql://u:c4nary@h/db", "pause: --store: it has a password, and all users of this host can read a program's arguments; " +
 			"put the URL into BELFRY_STORE, or the password into MYSQL_PWD"},
+		{"jobs --prefix x_" + here, "jobs: sqlite: tables have no other prefix than belfry_; leave --prefix out"},
+		{"jobs --namespace n --store mysql://h/db --prefix x-", `jobs: mysql: prefix "x-": use a letter or _`},
+		{"jobs --namespace n --store postgres://u@h/db?sslmode=bogus", "jobs: store postgres://u@h/db: cannot parse "},
+		{"pause r --namespace n --store mysql://u@h/db?tls=perhaps", "pause: store mysql://u@h/db: parameter tls: give true"},
 		{"jobs --timeout 0s" + here, "jobs: --timeout 0s: give a time above zero, such as 30s"},
 		{"jobs renewals" + here, `jobs: argument "renewals": it takes flags alone; see its --help`},
 		{"runs --bogus" + here, "runs: unknown flag: --bogus; see belfry runs --help"},
@@ -110,7 +114,7 @@ func TestPayload(t *testing.T) {
 		{"@" + file, "", "\x00any", ""},
 		{"-", "line\n", "line\n", ""},
 		{"-", long, long, ""},
-		{"-", long + "x", "", "more than 1 MiB"},
+		{"-", long + "x", "", "more than 64 KiB"},
 		{"", "", "", "is not JSON"},
 		{"@", "", "", "--payload: open"},
 	} {

@@ -145,10 +145,14 @@ func (f *runsFlags) runs(ctx context.Context, c *scheduler.Client, filter idempo
 		_, err := fmt.Fprintln(f.out, "no such run")
 		return err
 	}
+	keyed, err := f.keyed(ctx)
+	if err != nil {
+		return err
+	}
 	now := time.Now()
 	t := show.NewTable("DUE", "JOB", "KEY", "REQUEST", "STATE", "", "ATTEMPTS", "CRASHES", "REPLICA", "TEXT")
 	for _, r := range list {
-		t.Add(show.Instant(r.ID.Due), r.ID.Job, ownKey(r.ID), r.ID.Request, stateOf(r), whenOf(r, now),
+		t.Add(show.Instant(r.ID.Due), r.ID.Job, ownKey(r.ID, keyed[r.ID.Job]), r.ID.Request, stateOf(r), whenOf(r, now),
 			strconv.Itoa(r.Attempt), count(r.Crashes), name(r.Replica), show.Line(show.Clip(r.Text, maxShown)))
 	}
 	return t.Write(f.out)

@@ -8,7 +8,8 @@ import (
 	"github.com/belfry-go/belfry/cmd/belfry/internal/show"
 )
 
-// The exit statuses, besides 0. Commands that do not touch a store's record, but for next, know no misuse.
+// The exit statuses, besides 0. Commands that do not touch a store's record, but for next, know no misuse
+// besides flags and arguments that they do not have.
 const (
 	statusFailed   = 1   // the store cannot be reached or used, or whatever else went wrong
 	statusMisuse   = 2   // an argument or a flag is wrong

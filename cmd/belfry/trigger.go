@@ -16,8 +16,8 @@ import (
 	"github.com/belfry-go/belfry/scheduler"
 )
 
-// maxPayload bounds what is read from a file that may be another than was meant.
-const maxPayload = 1 << 20
+// maxPayload is what stores take at most.
+const maxPayload = 64 << 10
 
 func triggerCommand() *cobra.Command {
 	var o control
@@ -81,7 +81,7 @@ func readPayload(flag string, in io.Reader) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("--payload: %w", err)
 	case len(body) > maxPayload:
-		return nil, errors.New("--payload: it has more than 1 MiB; give the handler where to find it instead")
+		return nil, errors.New("--payload: it has more than 64 KiB; give the handler where to find it instead")
 	}
 	return body, nil
 }

@@ -130,6 +130,7 @@ type commandView struct {
 	Job     string `json:"job"`
 	keyView
 	Due        instant `json:"due"`
+	Last       instant `json:"last"`
 	RunRequest string  `json:"run_request"`
 	Actor      string  `json:"actor"`
 	Reason     string  `json:"reason"`
@@ -139,7 +140,7 @@ type commandView struct {
 
 func viewCommand(c idempotency.Command) commandView {
 	return commandView{
-		Request: c.Request, Kind: c.Kind.String(), Job: c.ID.Job, keyView: viewKey(c.ID.Key), Due: instant(c.ID.Due), RunRequest: c.ID.Request,
+		Request: c.Request, Kind: c.Kind.String(), Job: c.ID.Job, keyView: viewKey(c.ID.Key), Due: instant(c.ID.Due), Last: instant(c.Last), RunRequest: c.ID.Request,
 		Actor: c.Actor, Reason: c.Reason, At: instant(c.At), Changed: c.Changed,
 	}
 }

@@ -192,13 +192,13 @@ func (x *submission) write() error {
 func (x *submission) writeDues() error {
 	var dues rows
 	for _, due := range x.changed.Open {
-		dues.add(x.by.space, due.Unix(), x.command.ID.Job, x.now.UnixMicro(), true, 0)
+		dues.add(x.by.space, due.Unix(), x.command.ID.Job, x.now.UnixMicro(), true, true, 0)
 	}
 	if due := x.changed.SkipDue; due != nil {
-		dues.add(x.by.space, due.Unix(), x.command.ID.Job, 0, false, x.now.UnixMicro())
+		dues.add(x.by.space, due.Unix(), x.command.ID.Job, 0, false, false, x.now.UnixMicro())
 	}
-	_, err := x.insert(&dues, `INSERT INTO belfry_due (space, due, job, opened, catch_up, closed)`,
-		` ON DUPLICATE KEY UPDATE opened = VALUES(opened), catch_up = VALUES(catch_up), closed = VALUES(closed)`)
+	_, err := x.insert(&dues, `INSERT INTO belfry_due (space, due, job, opened, catch_up, by_hand, closed)`,
+		` ON DUPLICATE KEY UPDATE opened = VALUES(opened), catch_up = VALUES(catch_up), by_hand = VALUES(by_hand), closed = VALUES(closed)`)
 	return err
 }
 
@@ -226,32 +226,34 @@ func (x *submission) changeRuns() {
 	}
 }
 
-const commandColumns = `name, at, kind, job, run_key, due, request, actor, reason, changed`
+const commandColumns = `name, at, kind, job, run_key, due, last, request, actor, reason, changed`
 
 func (x *submission) writeRecord() error {
-	n, err := x.draw()
-	if err != nil {
-		return err
-	}
 	c := x.changed.Record
-	var due any
+	var due, last any
 	if !c.ID.Due.IsZero() {
 		due = c.ID.Due.Unix()
 	}
+	if !c.Last.IsZero() {
+		last = c.Last.Unix()
+	}
 	var r rows
-	r.add(x.by.space, n, c.Request, c.At.UnixMicro(), int(c.Kind), c.ID.Job, c.ID.Key, due, c.ID.Request, c.Actor, c.Reason, c.Changed)
-	_, err = x.insert(&r, `INSERT INTO belfry_command (space, drawn, `+commandColumns+`)`, ``)
+	r.add(x.by.space, c.Request, c.At.UnixMicro(), int(c.Kind), c.ID.Job, c.ID.Key, due, last, c.ID.Request, c.Actor, c.Reason, c.Changed)
+	_, err := x.insert(&r, `INSERT INTO belfry_command (space, `+commandColumns+`)`, ``)
 	return err
 }
 
-// scanCommand reads commandColumns, and more behind them.
-func scanCommand(r *sql.Rows, more ...any) (c idempotency.Command, err error) {
+// scanCommand reads commandColumns.
+func scanCommand(r *sql.Rows) (c idempotency.Command, err error) {
 	var made int64
-	var due sql.NullInt64
-	err = r.Scan(append([]any{&c.Request, &made, &c.Kind, &c.ID.Job, &c.ID.Key, &due, &c.ID.Request, &c.Actor, &c.Reason, &c.Changed}, more...)...)
+	var due, last sql.NullInt64
+	err = r.Scan(&c.Request, &made, &c.Kind, &c.ID.Job, &c.ID.Key, &due, &last, &c.ID.Request, &c.Actor, &c.Reason, &c.Changed)
 	c.At = time.UnixMicro(made).UTC()
 	if due.Valid {
 		c.ID.Due = time.Unix(due.Int64, 0).UTC()
+	}
+	if last.Valid {
+		c.Last = time.Unix(last.Int64, 0).UTC()
 	}
 	return c, err
 }
@@ -269,9 +271,8 @@ func (t *tx) command(space int64, request string) (c idempotency.Command, found 
 // Commands yields the records of commands; see idempotency.History. It reads as List does.
 func (s *Store) Commands(ctx context.Context, namespace, job string) iter.Seq2[idempotency.Command, error] {
 	return rule.Pages(namespace, func() func() ([]idempotency.Command, bool, error) {
-		made, drawn := int64(math.MaxInt64), int64(math.MaxInt64)
+		made, request := int64(math.MaxInt64), ""
 		return func() (list []idempotency.Command, more bool, err error) {
-			next := drawn
 			err = s.read(ctx, func(t *tx) error {
 				list = nil
 				space, err := t.spaceOf(namespace)
@@ -279,14 +280,14 @@ func (s *Store) Commands(ctx context.Context, namespace, job string) iter.Seq2[i
 					return err
 				}
 				return t.query(func(r *sql.Rows) error {
-					c, err := scanCommand(r, &next)
+					c, err := scanCommand(r)
 					list = append(list, c)
 					return err
-				}, `SELECT `+commandColumns+`, drawn FROM belfry_command FORCE INDEX (at) WHERE space = ? AND (at < ? OR at = ? AND drawn < ?)
-  AND (? = '' OR job = ?) ORDER BY at DESC, drawn DESC LIMIT ?`, space, made, made, drawn, job, job, rule.Page)
+				}, `SELECT `+commandColumns+` FROM belfry_command FORCE INDEX (at) WHERE space = ? AND (at < ? OR at = ? AND name < ?)
+  AND (? = '' OR job = ?) ORDER BY at DESC, name DESC LIMIT ?`, space, made, made, request, job, job, rule.Page)
 			})
 			if n := len(list); n > 0 {
-				made, drawn = list[n-1].At.UnixMicro(), next
+				made, request = list[n-1].At.UnixMicro(), list[n-1].Request
 			}
 			return list, len(list) == rule.Page, err
 		}

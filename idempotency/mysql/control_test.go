@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 	"github.com/belfry-go/belfry/internal/testservers"
 )
 
@@ -157,5 +158,38 @@ func TestBackfillSeesAPruneUnderWay(t *testing.T) {
 	})
 	if n := w.count(t, `SELECT count(*) FROM belfry_run`); n != 0 {
 		t.Errorf("%d runs, want none", n)
+	}
+}
+
+// Records of one instant fill more than one page: each comes once, by request backwards.
+func TestPagesOfOneInstant(t *testing.T) {
+	t.Parallel()
+	w := newWorker(t, openOn(t, client(t, testservers.MariaDB(t).Database(t), ""), nil))
+	const records = 2*rule.Page + 1
+	var space int64
+	var made rows
+	if err := w.write(t.Context(), func(t *tx) (err error) {
+		if space, err = t.spaceOf("ns"); err != nil {
+			return err
+		}
+		for i := range records {
+			made.add(space, fmt.Sprintf("%04d", i*3%records), 1_000_000, int(idempotency.Pause), "plain", "", "", "ann", "", 1)
+		}
+		_, err = t.insert(&made, `INSERT INTO belfry_command (space, name, at, kind, job, run_key, request, actor, reason, changed)`, ``)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	left := records
+	for c, err := range w.Commands(t.Context(), "ns", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left--; c.Request != fmt.Sprintf("%04d", left) {
+			t.Fatalf("record %q, want that of number %d", c.Request, left)
+		}
+	}
+	if left != 0 {
+		t.Errorf("%d records are not listed", left)
 	}
 }

@@ -99,14 +99,14 @@ func (t *tx) listOpen(q openQuery) (list []idempotency.OpenDue, err error) {
 	err = t.query(func(r *sql.Rows) error {
 		var x idempotency.OpenDue
 		var due, opened int64
-		if err := r.Scan(&due, &x.Job, &opened, &x.CatchUp); err != nil || !q.of(x.Job) {
+		if err := r.Scan(&due, &x.Job, &opened, &x.CatchUp, &x.ByHand); err != nil || !q.of(x.Job) {
 			return err
 		}
 		x.Due, x.Opened, x.Finished = time.Unix(due, 0).UTC(), time.UnixMicro(opened).UTC(), rule.Bitmap(q.partitions)
 		at[dueOf{due, x.Job}] = len(list)
 		list = append(list, x)
 		return nil
-	}, `SELECT due, job, opened, catch_up FROM belfry_due FORCE INDEX (closed) WHERE space = ? AND closed = 0 ORDER BY due, job`, q.space)
+	}, `SELECT due, job, opened, catch_up, by_hand FROM belfry_due FORCE INDEX (closed) WHERE space = ? AND closed = 0 ORDER BY due, job`, q.space)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}

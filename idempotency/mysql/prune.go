@@ -149,7 +149,7 @@ func (c *call) oldCommands(limit int) ([]stale, error) {
 		err := r.Scan(&made, &name)
 		return made, []any{name}, err
 	}, `SELECT x.at, x.name FROM belfry_command x FORCE INDEX (at)
-WHERE x.space = ? AND x.at < ?`+belowOpen+`o.due * 1000000 <= x.at) ORDER BY x.at, x.drawn LIMIT ?`+alone,
+WHERE x.space = ? AND x.at < ?`+belowOpen+`o.due * 1000000 <= x.at) ORDER BY x.at, x.name LIMIT ?`+alone,
 		c.by.space, c.keep().UnixMicro(), limit)
 }
 

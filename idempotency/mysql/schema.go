@@ -40,22 +40,22 @@ var schema = []string{
   pruned BIGINT
 )` + engine,
 
-	// What people asked for. drawn tells what came after what at one instant; due is NULL where the command names none.
+	// What people asked for. due is NULL where the command names none; due and last are the range of a backfill.
 	`CREATE TABLE belfry_command (
   space BIGINT NOT NULL,
   name VARBINARY(64) NOT NULL,
-  drawn BIGINT NOT NULL,
   at BIGINT NOT NULL,
   kind TINYINT NOT NULL,
   job VARBINARY(64) NOT NULL,
   run_key VARBINARY(255) NOT NULL,
   due BIGINT,
+  last BIGINT,
   request VARBINARY(255) NOT NULL,
   actor VARBINARY(255) NOT NULL,
   reason MEDIUMBLOB NOT NULL,
   changed INT NOT NULL,
   PRIMARY KEY (space, name),
-  KEY at (space, at, drawn)
+  KEY at (space, at, name)
 )` + engine,
 
 	// What claims lock, shared, for as long as they last.
@@ -181,7 +181,7 @@ var schema = []string{
   KEY run_key (space, job, run_key, due)
 )` + engine,
 
-	// A due of a job with keys; catch_up: as its decision said; opened is 0 where a person skipped it before; closed is when it
+	// A due of a job with keys; catch_up: as its decision said; by_hand: a person opened it; opened is 0 where one skipped it before; closed is when it
 	// was, 0 while it is open; settled is how many keys
 	// its passes then had.
 	`CREATE TABLE belfry_due (
@@ -190,6 +190,7 @@ var schema = []string{
   job VARBINARY(64) NOT NULL,
   opened BIGINT NOT NULL,
   catch_up TINYINT NOT NULL,
+  by_hand TINYINT NOT NULL DEFAULT 0,
   closed BIGINT NOT NULL DEFAULT 0,
   settled BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (space, due, job),

@@ -192,8 +192,8 @@ func (x *submission) writeDues(c rule.Changes, asked idempotency.Command) error 
 	if len(c.Open) == 0 {
 		return nil
 	}
-	return x.each(len(c.Open), `INSERT INTO belfry_due AS d (space, job, opened, due, catch_up) SELECT $1, $2, $3, u.due, true FROM unnest($4::timestamptz[]) u(due)
-ON CONFLICT (space, due, job) DO UPDATE SET opened = excluded.opened, closed = NULL, catch_up = true WHERE d.opened IS NULL`,
+	return x.each(len(c.Open), `INSERT INTO belfry_due AS d (space, job, opened, due, catch_up, by_hand) SELECT $1, $2, $3, u.due, true, true FROM unnest($4::timestamptz[]) u(due)
+ON CONFLICT (space, due, job) DO UPDATE SET opened = excluded.opened, closed = NULL, catch_up = true, by_hand = true WHERE d.opened IS NULL`,
 		x.space, asked.ID.Job, x.now, c.Open)
 }
 
@@ -234,14 +234,15 @@ FROM `+theseRuns+` WHERE r.ctid = x.id AND r.state = 3`, x.space, k.job, k.due, 
 	return nil
 }
 
-const commandColumns = `name, kind, job, key, request, due, actor, reason, at, changed`
+const commandColumns = `name, kind, job, key, request, due, last, actor, reason, at, changed`
 
 // scanCommand reads commandColumns.
 func scanCommand(r pgx.Rows) (c idempotency.Command, err error) {
 	var key, request, actor, reason []byte
-	var due *time.Time
-	err = r.Scan(&c.Request, &c.Kind, &c.ID.Job, &key, &request, &due, &actor, &reason, &c.At, &c.Changed)
+	var due, last *time.Time
+	err = r.Scan(&c.Request, &c.Kind, &c.ID.Job, &key, &request, &due, &last, &actor, &reason, &c.At, &c.Changed)
 	c.ID.Key, c.ID.Request, c.ID.Due = string(key), string(request), at(due)
+	c.Last = at(last)
 	c.Actor, c.Reason, c.At = string(actor), string(reason), c.At.UTC()
 	return c, err
 }
@@ -259,6 +260,6 @@ func (x *submission) recorded(request string) (c idempotency.Command, found bool
 // recordCommand writes the record. errAgain where the request has one by now.
 func (x *submission) recordCommand(c idempotency.Command) error {
 	return x.each(1, `INSERT INTO belfry_command (space, `+commandColumns+`)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`,
-		x.space, c.Request, int16(c.Kind), c.ID.Job, []byte(c.ID.Key), []byte(c.ID.Request), instant(c.ID.Due), []byte(c.Actor), []byte(c.Reason), c.At, int32(c.Changed))
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
+		x.space, c.Request, int16(c.Kind), c.ID.Job, []byte(c.ID.Key), []byte(c.ID.Request), instant(c.ID.Due), instant(c.Last), []byte(c.Actor), []byte(c.Reason), c.At, int32(c.Changed))
 }

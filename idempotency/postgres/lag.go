@@ -66,7 +66,7 @@ func (c *call) openDues(known func(job string) bool, dead bool) ([]idempotency.O
 	var d dues
 	err := c.query(func(r pgx.Rows) error {
 		var x idempotency.OpenDue
-		err := r.Scan(&x.Due, &x.Job, &x.Opened, &x.CatchUp)
+		err := r.Scan(&x.Due, &x.Job, &x.Opened, &x.CatchUp, &x.ByHand)
 		if known(x.Job) {
 			x.Due, x.Opened, x.Finished = x.Due.UTC(), x.Opened.UTC(), rule.Bitmap(c.partitions)
 			at[dueOf{x.Job, x.Due.Unix()}] = len(list)
@@ -74,7 +74,7 @@ func (c *call) openDues(known func(job string) bool, dead bool) ([]idempotency.O
 			list = append(list, x)
 		}
 		return err
-	}, `SELECT due, job, opened, catch_up FROM belfry_due WHERE space = $1 AND closed IS NULL ORDER BY due, job`, c.space)
+	}, `SELECT due, job, opened, catch_up, by_hand FROM belfry_due WHERE space = $1 AND closed IS NULL ORDER BY due, job`, c.space)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}

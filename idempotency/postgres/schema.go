@@ -108,7 +108,7 @@ var schema = []string{
   PRIMARY KEY (session, job, key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 500)`,
 
-	// A due of a job with keys; catch_up: as its decision said; closed is when it was, and keys what its passes had settled then.
+	// A due of a job with keys; catch_up: as its decision said; by_hand: a command has opened it; closed is when it was, and keys what its passes had settled then.
 	// opened is NULL where it was never: then a command has skipped it.
 	`CREATE TABLE belfry_due (
   due timestamptz NOT NULL,
@@ -117,6 +117,7 @@ var schema = []string{
   keys bigint NOT NULL DEFAULT 0,
   space integer NOT NULL,
   catch_up boolean NOT NULL,
+  by_hand boolean NOT NULL DEFAULT false,
   job text COLLATE "C" NOT NULL,
   PRIMARY KEY (space, due, job)
 )`,
@@ -193,10 +194,12 @@ var schema = []string{
   PRIMARY KEY (space, job, key, slot)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0)`,
 
-	// The records of commands; name is the command's request, request that of the run that it is about.
+	// The records of commands; name is the command's request, request that of the run that it is about. due and last are the
+	// range of a backfill.
 	`CREATE TABLE belfry_command (
   at timestamptz NOT NULL,
   due timestamptz,
+  last timestamptz,
   space integer NOT NULL,
   changed integer NOT NULL,
   kind smallint NOT NULL,

@@ -169,8 +169,8 @@ WHERE space = ? AND due = ? AND job = ? AND key = ? AND request = ?`,
 
 func (x submission) changeDues(job string, c rule.Changes) error {
 	for _, due := range c.Open {
-		if _, err := x.exec(`INSERT INTO belfry_due (space, due, job, opened, catch_up) VALUES (?, ?, ?, ?, 1)
-ON CONFLICT DO UPDATE SET opened = excluded.opened, catch_up = 1, closed = NULL`, x.by.space, due.Unix(), job, micro(x.now)); err != nil {
+		if _, err := x.exec(`INSERT INTO belfry_due (space, due, job, opened, catch_up, by_hand) VALUES (?, ?, ?, ?, 1, 1)
+ON CONFLICT DO UPDATE SET opened = excluded.opened, catch_up = 1, by_hand = 1, closed = NULL`, x.by.space, due.Unix(), job, micro(x.now)); err != nil {
 			return err
 		}
 	}
@@ -186,12 +186,15 @@ ON CONFLICT DO UPDATE SET opened = excluded.opened, catch_up = 1, closed = NULL`
 
 // keep records the command, and tells the replicas.
 func (x submission) keep(c idempotency.Command) error {
-	var due any
+	var due, last any
 	if !c.ID.Due.IsZero() {
 		due = c.ID.Due.Unix()
 	}
-	_, err := x.exec(`INSERT INTO belfry_command (space, `+commandColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		x.by.space, c.Request, c.Kind, c.ID.Job, []byte(c.ID.Key), due, []byte(c.ID.Request), []byte(c.Actor), []byte(c.Reason), micro(c.At), c.Changed)
+	if !c.Last.IsZero() {
+		last = c.Last.Unix()
+	}
+	_, err := x.exec(`INSERT INTO belfry_command (space, `+commandColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		x.by.space, c.Request, c.Kind, c.ID.Job, []byte(c.ID.Key), due, last, []byte(c.ID.Request), []byte(c.Actor), []byte(c.Reason), micro(c.At), c.Changed)
 	if err == nil && c.Changed > 0 {
 		err = x.raiseControls(x.by.space)
 	}

@@ -73,12 +73,12 @@ func (c *call) openDues(known func(job string) bool, dead bool) (list []idempote
 		var x idempotency.OpenDue
 		var due int64
 		var opened sql.NullInt64
-		err := r.Scan(&due, &x.Job, &opened, &x.CatchUp)
+		err := r.Scan(&due, &x.Job, &opened, &x.CatchUp, &x.ByHand)
 		if x.Due, x.Opened = time.Unix(due, 0).UTC(), at(opened); known(x.Job) {
 			list = append(list, x)
 		}
 		return err
-	}, `SELECT due, job, opened, catch_up FROM belfry_due WHERE space = ? AND closed IS NULL ORDER BY due, job`, c.by.space)
+	}, `SELECT due, job, opened, catch_up, by_hand FROM belfry_due WHERE space = ? AND closed IS NULL ORDER BY due, job`, c.by.space)
 	for i := range list {
 		if err == nil {
 			err = c.addPasses(&list[i], dead)

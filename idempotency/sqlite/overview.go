@@ -118,15 +118,18 @@ func (c *call) liveSessions() (list []idempotency.SessionStatus, err error) {
 	return slices.Clip(list), err
 }
 
-const commandColumns = `request, kind, job, key, due, run_request, actor, reason, at, changed`
+const commandColumns = `request, kind, job, key, due, last, run_request, actor, reason, at, changed`
 
 func scanCommand(r *sql.Rows) (x idempotency.Command, err error) {
 	var key, run, actor, reason []byte
-	var due, when sql.NullInt64
-	err = r.Scan(&x.Request, &x.Kind, &x.ID.Job, &key, &due, &run, &actor, &reason, &when, &x.Changed)
+	var due, last, when sql.NullInt64
+	err = r.Scan(&x.Request, &x.Kind, &x.ID.Job, &key, &due, &last, &run, &actor, &reason, &when, &x.Changed)
 	x.ID.Key, x.ID.Request, x.Actor, x.Reason, x.At = string(key), string(run), string(actor), string(reason), at(when)
 	if due.Valid {
 		x.ID.Due = time.Unix(due.Int64, 0).UTC()
+	}
+	if last.Valid {
+		x.Last = time.Unix(last.Int64, 0).UTC()
 	}
 	return x, err
 }

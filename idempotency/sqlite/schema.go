@@ -136,7 +136,7 @@ var schema = []string{
 	`CREATE INDEX belfry_run_queued ON belfry_run (space, job, key) WHERE state = 1`,
 	`CREATE INDEX belfry_run_waiting ON belfry_run (space, due, job, key, request, wake) WHERE state = 1`,
 
-	// A due of a job with keys; catch_up: as its decision said; opened is NULL where a person skipped it before;
+	// A due of a job with keys; catch_up: as its decision said; by_hand: a person opened it; opened is NULL where one skipped it before;
 	// closed is when it was; keys is how many its passes settled, where it is closed.
 	`CREATE TABLE belfry_due (
   space INTEGER NOT NULL,
@@ -144,6 +144,7 @@ var schema = []string{
   job TEXT NOT NULL,
   opened INTEGER,
   catch_up INTEGER NOT NULL,
+  by_hand INTEGER NOT NULL DEFAULT 0,
   closed INTEGER,
   keys INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (space, due, job)
@@ -174,7 +175,7 @@ var schema = []string{
   PRIMARY KEY (space, low, high, job, id)
 ) STRICT, WITHOUT ROWID`,
 
-	// What people asked for. The request of a command is not that of the run that it may name.
+	// What people asked for. The request of a command is not that of the run that it may name. due and last are the range of a backfill.
 	`CREATE TABLE belfry_command (
   space INTEGER NOT NULL,
   request TEXT NOT NULL,
@@ -182,6 +183,7 @@ var schema = []string{
   job TEXT NOT NULL,
   key BLOB NOT NULL,
   due INTEGER,
+  last INTEGER,
   run_request BLOB NOT NULL,
   actor BLOB NOT NULL,
   reason BLOB NOT NULL,

@@ -103,6 +103,7 @@ func backfillOfAllKeys(b *bundle) {
 	for i, x := range open {
 		wantTime(b, "due", x.Due, due[i+1])
 		want(b.T, "catch up", x.CatchUp, i > 0)
+		want(b.T, "by hand", x.ByHand, i > 0)
 		if i > 0 {
 			wantTime(b, "opened", x.Opened, c.At)
 		}
@@ -125,6 +126,9 @@ func backfillOfASkippedDue(b *bundle) {
 	wantTime(b, "due", open[0].Due, due)
 	wantTime(b, "opened", open[0].Opened, c.At)
 	want(b.T, "catch up", open[0].CatchUp, true)
+	for i, x := range open {
+		want(b.T, "by hand", x.ByHand, i == 0)
+	}
 	r.wins(r.insert("k", due))
 	r.finishedAll(due)
 	want(b.T, "changed once it was open", b.submit(fill("b2", idempotency.ID{Job: keyed}, due)).Changed, 0)

@@ -10,6 +10,7 @@ var cancelLaws = []law{
 	{"WaitingRunIsSkipped", cancelOfAWaitingRun},
 	{"RunningRunIsTold", cancelOfARunningRun},
 	{"EndedRunIsRejected", cancelOfAnEndedRun},
+	{"RunFromWhenTheJobHadKeys", cancelOfAnOldKey},
 	{"BeatsOvertaken", cancelBeatsOvertaken},
 	{"ToldRunDoesNotWait", toldRunDoesNotWait},
 	{"ToldRunEndsAsItsHolderSays", toldRunEndsAsItsHolderSays},
@@ -59,6 +60,38 @@ func cancelOfAnEndedRun(b *bundle) {
 	b.rejects("a run that is not there", ask("c", idempotency.Cancel, key("k", x.ID.Due)))
 	x.ID.Request = "r"
 	b.rejects("a request that is not there", ask("c", idempotency.Cancel, x.ID))
+}
+
+// The job lost its keys in a deploy. Its runs by key are still there, and people can end them and have them run again.
+func cancelOfAnOldKey(b *bundle) {
+	r := b.ready("a", "h1")
+	due := b.ago(time.Minute)
+	r.opens(due)
+	waiting, running, failed := r.insert("waiting", due), r.insert("running", due), r.insert("failed", due)
+	f := done(failed.ID, r.wins(failed).Fence)
+	f.Outcome = idempotency.Failed
+	b.finishes(idempotency.Finished, f, waits(waiting.ID, r.wins(waiting).Fence, due))
+	r.wins(running)
+
+	z := b.open("z")
+	z.declare("h2", keyed)
+	z.defs[0].Keyed = false
+	d := z.decision(keyed, due.Add(time.Second))
+	d.Definition.Keyed, d.Keyed = false, false
+	after := z.decide(d)
+	want(b.T, "keyed after the deploy", after.Entry.Keyed, false)
+	want(b.T, "runs after the deploy", names(after.Runs), names([]idempotency.Run{{ID: idempotency.ID{Job: keyed, Key: keyed, Due: d.Run[0]}}}))
+
+	want(b.T, "changed of the one that waits", b.submit(ask("c1", idempotency.Cancel, waiting.ID)).Changed, 1)
+	b.ends(waiting.ID, idempotency.Skipped, "by hand")
+	want(b.T, "changed of the one at work", b.submit(ask("c2", idempotency.Cancel, running.ID)).Changed, 1)
+	want(b.T, "mark", b.in(running.ID, idempotency.Running).Cancel, idempotency.Canceled)
+	want(b.T, "changed of the one that failed", b.submit(ask("r", idempotency.Retry, failed.ID)).Changed, 1)
+	b.in(failed.ID, idempotency.Waiting)
+	want(b.T, "changed of the one since, without a key", b.submit(ask("c3", idempotency.Cancel, idempotency.ID{Job: keyed, Due: d.Run[0]})).Changed, 1)
+	b.ends(after.Runs[0].ID, idempotency.Skipped, "by hand")
+	b.rejects("a key that never ran", ask("c4", idempotency.Cancel, key("k", due)))
+	b.rejects("a key for a new run", ask("t", idempotency.Trigger, failed.ID))
 }
 
 func cancelBeatsOvertaken(b *bundle) {

@@ -14,11 +14,13 @@ import (
 var controlLaws = []law{
 	{"RepetitionReturnsTheFirst", repetitionReturnsTheFirst},
 	{"RepetitionOfAnotherThingIsRejected", repetitionOfAnotherThing},
+	{"RepetitionWithAnotherRangeIsRejected", repetitionWithAnotherRange},
 	{"ManyAtOnceChangeOnce", manyAtOnceChangeOnce},
 	{"UnknownJobIsRejected", unknownJobIsRejected},
 	{"KeyOfAJobWithoutKeysIsRejected", keyOfAJobWithoutKeys},
 	{"BadCommandIsRejected", badCommandIsRejected},
 	{"RecordsNewestFirst", recordsNewestFirst},
+	{"RecordsOfOneInstant", recordsOfOneInstant},
 	{"RecordRoundTrips", recordRoundTrips},
 	{"NeedsNoLiveReplica", needsNoLiveReplica},
 	{"SurvivesReopen", commandsSurviveReopen},
@@ -106,24 +108,69 @@ func repetitionReturnsTheFirst(b *bundle) {
 
 // A request names one command: what else comes under it would be lost without a word.
 func repetitionOfAnotherThing(b *bundle) {
-	b.ready("a", "h1")
-	c := ask("r", idempotency.Trigger, idempotency.ID{Job: keyed, Key: "k"})
-	b.submit(c)
-	for why, change := range map[string]func(c *idempotency.Command){
-		"another kind":  func(c *idempotency.Command) { c.Kind = idempotency.Pause },
-		"another job":   func(c *idempotency.Command) { c.ID = idempotency.ID{Job: plain} },
-		"another key":   func(c *idempotency.Command) { c.ID.Key = "K" },
-		"another actor": func(c *idempotency.Command) { c.Actor = "bob" },
+	r := b.ready("a", "h1")
+	run := r.runs(0, b.ago(time.Minute))[0]
+	trigger := ask("t", idempotency.Trigger, idempotency.ID{Job: keyed, Key: "k"})
+	cancel := ask("c", idempotency.Cancel, run.ID)
+	b.submit(trigger)
+	b.submit(cancel)
+	for _, x := range []struct {
+		first  idempotency.Command
+		change func(c *idempotency.Command)
+		says   string
+	}{
+		{trigger, func(c *idempotency.Command) { c.Kind = idempotency.Pause }, `another kind, trigger;`},
+		{trigger, func(c *idempotency.Command) { c.ID = idempotency.ID{Job: plain} }, `another job, "` + keyed + `";`},
+		{trigger, func(c *idempotency.Command) { c.ID.Key = "K" }, `another key, "k";`},
+		{trigger, func(c *idempotency.Command) { c.Actor = "bob" }, `by "ann" with another actor;`},
+		{cancel, func(c *idempotency.Command) { c.ID.Due = b.ago(0) }, `another due, ` + run.ID.Due.Format(time.RFC3339) + `;`},
+		{cancel, func(c *idempotency.Command) { c.ID.Request = "by hand" }, `another run, that of request "";`},
 	} {
-		x := c
-		change(&x)
-		b.rejects(why, x)
+		c := x.first
+		x.change(&c)
+		b.rejects(x.says, c)
+		b.says(c, x.says)
 	}
-	want(b.T, "records", len(b.commands("")), 1)
+	want(b.T, "records", len(b.commands("")), 2)
+	trigger.Payload = []byte("another") // is not recorded, and so not compared
+	want(b.T, "changed by the first", b.submit(trigger).Changed, 1)
 	b.ready("o", "h1", func(o *idempotency.Opening) { o.Namespace = "other" })
-	c.Actor = "bob"
-	if _, err := b.Store.Submit(b.Context(), "other", c); err != nil {
+	trigger.Actor = "bob"
+	if _, err := b.Store.Submit(b.Context(), "other", trigger); err != nil {
 		b.Fatalf("the request in another namespace: %v", err)
+	}
+}
+
+// The answer for one stretch would pass for that of another, whose dues would not run.
+func repetitionWithAnotherRange(b *bundle) {
+	b.ready("a", "h1")
+	at := func(i int) time.Time { return b.ago(time.Duration(2000-i) * time.Hour) }
+	c := fill("r", idempotency.ID{Job: plain}, at(2), at(3), at(4))
+	first := b.submit(c)
+	want(b.T, "changed", first.Changed, 3)
+	says := "another range, " + at(2).Format(time.RFC3339) + " to " + at(4).Format(time.RFC3339) + ";"
+	for why, dues := range map[string][]time.Time{
+		"one that begins before": {at(1), at(2), at(3), at(4)},
+		"one that begins after":  {at(3), at(4)},
+		"one that ends after":    {at(2), at(3), at(4), at(5)},
+		"one that ends before":   {at(2), at(3)},
+		"one of its dues":        {at(2)},
+	} {
+		c.Dues = dues
+		b.rejects(why, c)
+		b.says(c, says)
+	}
+	c.Dues = []time.Time{at(2), at(4)} // of a range its ends are recorded
+	if again := b.submit(c); !reflect.DeepEqual(first, again) {
+		b.Fatalf("%+v, repeated %+v", first, again)
+	}
+}
+
+// says wants words in a rejection.
+func (b *bundle) says(c idempotency.Command, words string) {
+	b.Helper()
+	if _, err := b.Store.Submit(b.Context(), namespace, c); err == nil || !strings.Contains(err.Error(), words) {
+		b.Fatalf("%v was answered %v, want %q in it", c.Kind, err, words)
 	}
 }
 
@@ -228,7 +275,31 @@ func recordsNewestFirst(b *bundle) {
 	}
 }
 
-// Of the ID a record holds what its kind uses, and neither dues nor payload.
+// Where the clock stands still all are of one instant: then the order is that of their bytes, backwards, on each page too.
+func recordsOfOneInstant(b *bundle) {
+	r := b.ready("a", "h1")
+	requests := []string{"b", "c", "B", "a_b", "ab", "a-b", "a", "a.b", "1"}
+	for _, x := range requests {
+		b.submit(ask(x, idempotency.Pause, idempotency.ID{Job: plain}))
+	}
+	list := b.commands("")
+	want(b.T, "records", len(list), len(requests))
+	still := b.Advance != nil
+	for i, x := range list[1:] {
+		last := list[i]
+		still = still && x.At.Equal(last.At)
+		if x.At.After(last.At) || x.At.Equal(last.At) && x.Request >= last.Request {
+			b.Fatalf("%q of %v is listed before %q of %v", last.Request, last.At, x.Request, x.At)
+		}
+	}
+	want(b.T, "all are of one instant", still, b.Advance != nil)
+	want(b.T, "all of the job", b.requests(plain), b.requests(""))
+	r.passes(time.Millisecond)
+	b.submit(ask("0", idempotency.Resume, idempotency.ID{Job: plain}))
+	want(b.T, "the newest", b.commands("")[0].Request, "0")
+}
+
+// Of the ID a record holds what its kind uses, of dues the first and the last, and no payload.
 func recordRoundTrips(b *bundle) {
 	r := b.ready("a", "h1")
 	x := r.runs(0, b.ago(time.Minute))[0]
@@ -241,15 +312,13 @@ func recordRoundTrips(b *bundle) {
 		{ask("skip", idempotency.Skip, full), idempotency.ID{Job: keyed, Key: full.Key, Due: full.Due}},
 		{ask("cancel", idempotency.Cancel, x.ID), x.ID},
 		{ask("trigger", idempotency.Trigger, full), idempotency.ID{Job: keyed, Key: full.Key}},
-		{ask("backfill", idempotency.Backfill, idempotency.ID{Job: plain, Due: full.Due}), idempotency.ID{Job: plain}},
+		{fill("backfill", idempotency.ID{Job: plain, Due: full.Due}, b.ago(3*time.Hour), b.ago(2*time.Hour), b.ago(time.Hour)), idempotency.ID{Job: plain, Due: b.ago(3 * time.Hour)}},
 	} {
 		c.ask.Actor, c.ask.Reason = "Ánn \x00 "+strings.Repeat("a", 240), "line\r\n😀"+strings.Repeat("r", 60<<10)
-		switch c.ask.Kind {
-		case idempotency.Trigger:
+		if c.ask.Kind == idempotency.Trigger {
 			c.ask.Payload = []byte("\x00\xff")
-		case idempotency.Backfill:
-			c.ask.Dues = []time.Time{b.ago(time.Hour)}
 		}
+		c.ask.Last, c.ask.Changed = b.ago(4*time.Hour), 7 // the store's to say
 		got := b.submit(c.ask)
 		if got.At.Before(r.now) || got.At.Location() != time.UTC {
 			b.Fatalf("recorded at %v", got.At)
@@ -257,7 +326,11 @@ func recordRoundTrips(b *bundle) {
 		if c.ask.Kind == idempotency.Trigger {
 			c.want.Due = got.At.Truncate(time.Second)
 		}
-		c.ask.ID, c.ask.Dues, c.ask.Payload, c.ask.At, c.ask.Changed = c.want, nil, nil, got.At, 1
+		c.ask.Last, c.ask.Changed = time.Time{}, 1
+		if n := len(c.ask.Dues); n > 0 {
+			c.ask.Last, c.ask.Changed = c.ask.Dues[n-1], n
+		}
+		c.ask.ID, c.ask.Dues, c.ask.Payload, c.ask.At = c.want, nil, nil, got.At
 		if !reflect.DeepEqual(got, c.ask) {
 			b.Fatalf("record of %v:\n%+v, want\n%+v", c.ask.Kind, got, c.ask)
 		}

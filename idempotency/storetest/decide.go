@@ -288,6 +288,7 @@ func keyedOpensDues(b *bundle) {
 		want(b.T, "job", x.Job, keyed)
 		wantTime(b, "due", x.Due, d.Run[i])
 		want(b.T, "catch up", x.CatchUp, true)
+		want(b.T, "by hand", x.ByHand, false)
 		if x.Opened.Before(r.now) {
 			b.Fatalf("opened at %v, before the decision", x.Opened)
 		}

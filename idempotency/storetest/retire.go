@@ -16,6 +16,7 @@ var retireLaws = []law{
 	{"LeavesOtherJobs", retireLeavesOtherJobs},
 	{"LeavesRunsOfTheLiving", retireLeavesRunsOfTheLiving},
 	{"AnnouncedAgainMissesTheRange", retiredIsAnnouncedAgain},
+	{"AnnouncedWithinASecondMissesNothing", retiredIsAnnouncedWithinASecond},
 	{"OpenedNeverBack", retiredOpenedNeverBack},
 	{"EfficiencyJob", retireEfficiencyJob},
 	{"RejectsCommands", retiredRejectsCommands},
@@ -237,9 +238,28 @@ func retiredIsAnnouncedAgain(b *bundle) {
 	}
 	got := b.ranges(plain)
 	want(b.T, "ranges", len(got), 1)
-	want(b.T, "range", got[0], idempotency.Range{Job: plain, From: opened, To: d.Opened, Count: 1, Outcome: idempotency.Missed, Reason: "retired"})
+	want(b.T, "range", got[0], idempotency.Range{Job: plain, From: opened.Add(time.Second), To: d.Opened, Count: 1, Outcome: idempotency.Missed, Reason: "retired"})
 	want(b.T, "won", back.decide(back.decision(plain)).Won, true)
 	want(b.T, "jobs that nobody announces", len(r.retires(0)), 0)
+}
+
+// No due lies between two instants of one second. Where one lies between, the range is from it on.
+func retiredIsAnnouncedWithinASecond(b *bundle) {
+	r := b.open("a")
+	d := b.definition(plain, "h1")
+	for i, opened := range []time.Duration{0, 400 * time.Millisecond, 900 * time.Millisecond, 1100 * time.Millisecond} {
+		d.Opened, d.Next = b.ago(time.Hour).Add(opened), b.ago(0)
+		r.hash, r.defs = "h1", []idempotency.Declaration{d}
+		wantTime(b, "opened", r.entry(plain).Opened, d.Opened)
+		if ranges := b.ranges(plain); i < 3 {
+			want(b.T, "ranges", len(ranges), 0)
+		} else {
+			want(b.T, "ranges", len(ranges), 1)
+			wantTime(b, "from", ranges[0].From, b.ago(time.Hour).Add(time.Second))
+			wantTime(b, "to", ranges[0].To, d.Opened)
+		}
+		r.retired(plain)
+	}
 }
 
 // Whose clock is behind must not have decided dues run again.

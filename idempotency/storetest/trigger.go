@@ -68,6 +68,8 @@ func triggerOfAllKeys(b *bundle) {
 	wantTime(b, "due", open[0].Due, c.ID.Due)
 	wantTime(b, "opened", open[0].Opened, c.At)
 	want(b.T, "catch up", open[0].CatchUp, true)
+	want(b.T, "by hand", open[0].ByHand, true)
+	want(b.T, "by hand, for people", b.overview().Open[0].ByHand, true)
 	want(b.T, "rows", len(b.list(idempotency.Filter{})), 0)
 
 	again := b.submit(ask("r2", idempotency.Trigger, idempotency.ID{Job: keyed}))
@@ -77,6 +79,8 @@ func triggerOfAllKeys(b *bundle) {
 	}
 	want(b.T, "changed by another", again.Changed, changed)
 	want(b.T, "open dues after it", len(r.lag(all()).Open), 1+changed)
+	r.opens(c.ID.Due) // its schedule has that second too
+	want(b.T, "by hand once it is decided", r.lag(all()).Open[0].ByHand, true)
 	r.wins(r.insert("k", c.ID.Due))
 	r.finishedAll(c.ID.Due)
 }

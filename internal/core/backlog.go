@@ -50,6 +50,12 @@ func (b *backlog) has(job string) bool {
 	return slices.ContainsFunc(b.left, of) || slices.ContainsFunc(b.fresh, of)
 }
 
+// waits says that a run of a key is at hand.
+func (b *backlog) waits(k keyOfJob) bool {
+	of := func(r idempotency.Run) bool { return r.ID.Job == k.job && r.ID.Key == k.key }
+	return slices.ContainsFunc(b.left, of) || slices.ContainsFunc(b.fresh, of)
+}
+
 // swept replaces what was left lying by what a sweep brought, but for the jobs that it did not ask for: of these is kept
 // what was there.
 func (b *backlog) swept(runs []idempotency.Run, excluded []string) {

@@ -40,15 +40,9 @@ func between(list []idempotency.Range, after, before time.Time) bool {
 	return false
 }
 
-// pastOfDue is the past of the runs of an open due. Those of one that a person opened start however late they are: it
-// is on no schedule, or was opened when no decision would have opened it any more. What a person opens within
-// StartWithin of a due cannot be told apart, and is held to it.
-func (j *job) pastOfDue(o idempotency.OpenDue) past {
-	if j.StartWithin == 0 {
-		return fresh
-	}
-	due, ok := j.Schedule.Next(o.Due.Add(-time.Second))
-	if !ok || !due.Equal(o.Due) || j.startsTooLate(o.Opened.Sub(o.Due)-j.lastStart()) {
+// pastOfDue is the past of the runs of an open due. Those of one that a person asked for start however late they are.
+func pastOfDue(o idempotency.OpenDue) past {
+	if o.ByHand {
 		return byHand
 	}
 	return fresh

@@ -161,3 +161,50 @@ func (w *tower) refused(job string) (list []string) {
 	}
 	return list
 }
+
+// A due whose opening was not answered for longer than StartWithin is nobody's wish: its keys are held to their deadline.
+func TestStartWithinOfSlowOpening(t *testing.T) {
+	t.Parallel()
+	w := newCrowd(t, eight(), 20, "a")
+	j := keyed(ats(10))
+	j.StartWithin = 3 * second
+	w.begin(j)
+	w.call = func(_ int, name string) error {
+		if name == "Decide" && w.now > 9*second && w.now < 12500*time.Millisecond {
+			return errDown
+		}
+		return nil
+	}
+	w.until(20 * second)
+	w.end("keyed", 8) // of those that started in time, if any
+	w.until(30 * second)
+	if n := len(w.rows()); n != 20 {
+		t.Fatalf("%d runs, want 20", n)
+	}
+	for _, s := range w.starts("keyed") {
+		if s.Late > j.StartWithin {
+			t.Errorf("%s starts for the first time %v late, with %v to start", s.Occurrence.Key, s.Late, j.StartWithin)
+		}
+	}
+}
+
+// What a person asks for within StartWithin of its due starts as well, however late a worker is free for it.
+func TestBackfilledInTimeStartsLate(t *testing.T) {
+	t.Parallel()
+	cfg := eight()
+	cfg.Concurrency = 1
+	w := newCrowd(t, cfg, 3, "a")
+	first, j := once("first"), keyed(ats(12))
+	j.StartWithin = 5 * second
+	w.begin(first, j)
+	w.until(5 * second)
+	w.by(idempotency.Skip, idempotency.ID{Job: "keyed", Due: epoch.Add(12 * second)})
+	w.until(14 * second)
+	w.by(idempotency.Backfill, idempotency.ID{Job: "keyed"}, epoch.Add(12*second))
+	w.until(40 * second)
+	w.end("first", 1)
+	w.turnOver(20_000, 100, "keyed")
+	if n := w.done("keyed"); n != 3 {
+		t.Errorf("%d of 3 keys are done: %q", n, w.fates("keyed"))
+	}
+}

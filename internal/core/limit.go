@@ -91,13 +91,20 @@ func (c *Core) outOfTokens(j *job) bool {
 	return j.load.starts != nil && !c.atLimit(j) && c.tokens(j) < 1
 }
 
+// maxTokenWait is after how long a job that may start nothing is looked at again: a very low PerSecond makes it wait for longer than
+// a duration can say.
+const maxTokenWait = time.Hour
+
 // awaitToken makes Step be called when a job whose runs wait may start one more. It is a little late, so that what rounding takes
 // cannot make it come too early again and again.
 func (c *Core) awaitToken(j *job) {
 	if !c.outOfTokens(j) {
 		return
 	}
-	wait := time.Duration((1-c.tokens(j))/j.load.perSecond*float64(time.Second)) + time.Microsecond
+	wait := maxTokenWait
+	if s := (1 - c.tokens(j)) / j.load.perSecond; s < wait.Seconds() {
+		wait = time.Duration(s*float64(time.Second)) + time.Microsecond
+	}
 	if at := c.now.Mono + wait; c.tokenAt == 0 || at < c.tokenAt {
 		c.tokenAt = at
 	}

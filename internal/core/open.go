@@ -54,7 +54,7 @@ func (c *Core) beginPass(now time.Time, j *job, o idempotency.OpenDue, ranks [][
 	if mask == nil {
 		return
 	}
-	p := &pass{job: j, due: o.Due, catchUp: o.CatchUp, past: j.pastOfDue(o), mask: mask, hedge: hedge, moved: c.now.Mono}
+	p := &pass{job: j, due: o.Due, catchUp: o.CatchUp, past: pastOfDue(o), mask: mask, hedge: hedge, moved: c.now.Mono}
 	c.addPass(p)
 	c.savePass(p, idempotency.Pass{Mine: mask}, func() {
 		p.saved, p.queued = true, true // advance opens its stream

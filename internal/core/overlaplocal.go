@@ -10,11 +10,11 @@ import (
 // localLane is the runs of one key of an efficiency job on this replica, where they do not run beside each other. The
 // overlap policy holds here and nowhere else: other replicas have lanes of their own.
 type localLane struct {
-	at      *held     // the run at work
-	queued  bool      // it waits for a worker still
-	behind  *localRun // waits until that has ended
-	pausing int       // runs that wait for their next attempts
-	newest  time.Time // due of those that came
+	at      *held      // the run at work
+	queued  bool       // it waits for a worker still
+	behind  []localRun // wait until that has ended; more than one only where all but one make another attempt
+	pausing int        // runs that wait for their next attempts
+	newest  time.Time  // due of those that came
 }
 
 func (l *localLane) busy() bool { return l.at != nil || l.queued }
@@ -32,7 +32,12 @@ func (c *Core) admitLocal(r localRun) (localRun, bool) {
 	if r.alone = r.job.holdsKey(); !r.alone {
 		return r, true
 	}
-	if c.backlog.taken[keyOfJob(r.localKey())] > 0 { // a person asked for a run, which is the store's
+	k := r.localKey()
+	switch taken := c.backlog.taken[keyOfJob(k)] > 0; { // a person asked for a run, which is the store's
+	case taken && r.attempt > 0:
+		c.retryLocal(r, c.cfg.Sweep)
+		return r, false
+	case taken, r.attempt == 0 && !c.keyHeld(k) && c.backlog.waits(keyOfJob(k)):
 		c.refuseLocal(r, "busy")
 		return r, false
 	}
@@ -44,10 +49,10 @@ func (c *Core) admitLocal(r localRun) (localRun, bool) {
 	case !l.busy():
 		l.queued = true
 		return r, true
-	case r.job.Overlap == jobs.OverlapQueue && l.behind == nil && l.pausing == 0:
-		l.behind = &r
 	case r.job.Overlap == jobs.OverlapCancel:
 		c.overtakeLocal(l, r)
+	case r.attempt > 0, r.job.Overlap == jobs.OverlapQueue && len(l.behind) == 0 && l.pausing == 0:
+		l.behind = append(l.behind, r)
 	default:
 		c.refuseLocal(r, "busy")
 	}
@@ -75,12 +80,12 @@ func (c *Core) waitForWorker(r localRun) {
 
 // overtakeLocal ends what of a key is at work, and leaves out what waits.
 func (c *Core) overtakeLocal(l *localLane, r localRun) {
-	if l.behind != nil {
-		c.refuseLocal(*l.behind, reasonOvertaken)
-		l.behind = nil
+	for _, o := range l.behind {
+		c.refuseLocal(o, reasonOvertaken)
 	}
+	l.behind = nil
 	if l.at != nil {
-		l.behind = &r
+		l.behind = []localRun{r}
 		c.tellEnd(l.at, jobs.ErrOvertaken)
 		return
 	}
@@ -103,15 +108,21 @@ func (c *Core) leftLane(h *held) {
 	}
 }
 
-// freeLane lets come what waits behind a run.
+// freeLane lets come what waits behind a run. What a person asked for goes before new dues, which keep coming; not before other
+// attempts, of which there is an end.
 func (c *Core) freeLane(r localRun) {
 	l := c.workers.lanes[r.localKey()]
 	if !r.alone || l == nil {
 		return
 	}
-	if l.at, l.queued = nil, false; l.behind != nil {
-		next := *l.behind
-		l.behind, l.queued, next.waited = nil, true, true
+	l.at, l.queued = nil, false
+	for len(l.behind) > 0 {
+		next := takeOut(&l.behind, 0)
+		if next.attempt == 0 && c.backlog.waits(keyOfJob(r.localKey())) {
+			c.refuseLocal(next, "busy")
+			continue
+		}
+		l.queued, next.waited = true, true
 		c.waitForWorker(next)
 		return
 	}
@@ -119,7 +130,7 @@ func (c *Core) freeLane(r localRun) {
 }
 
 func (c *Core) dropLane(r localRun, l *localLane) {
-	if !l.busy() && l.behind == nil && l.pausing == 0 {
+	if !l.busy() && len(l.behind) == 0 && l.pausing == 0 {
 		delete(c.workers.lanes, r.localKey())
 	}
 }

@@ -67,11 +67,14 @@ func (p planner) plan(e idempotency.Entry) (d idempotency.Decision, spent int) {
 	return d, spent
 }
 
-// giveUp makes a decision of what nobody can tell the dues of: one missed range stands for them, counted as one.
+// giveUp makes a decision of what nobody can tell the dues of: one missed range stands for them, counted as one. It begins
+// at the first second after Opened, for a due at Opened is decided.
 func (p planner) giveUp(d *idempotency.Decision) {
 	e := d.Seen
-	d.Run, d.Opened = nil, p.until(e)
-	d.Ranges = []idempotency.Range{{Job: e.Job, From: e.Opened, To: d.Opened, Count: 1, Outcome: idempotency.Missed, Reason: reasonUnknown}}
+	d.Run, d.Ranges, d.Opened = nil, nil, p.until(e)
+	if from := e.Opened.Add(time.Second).Truncate(time.Second); !from.After(d.Opened) {
+		d.Ranges = []idempotency.Range{{Job: e.Job, From: from, To: d.Opened, Count: 1, Outcome: idempotency.Missed, Reason: reasonUnknown}}
+	}
 }
 
 // until is how far a plan of the entry can come: opened never moves back.

@@ -74,7 +74,9 @@ func TestPlan(t *testing.T) {
 		{"and by our policy", idempotency.Entry{Definition: old("@every 4s"), Opened: at(5)}, 13, 2 * time.Second, skip, "run 12; missed late 8-8 x1; next 20"},
 		{"DP-01: none of the new schedule's from before it came into force",
 			idempotency.Entry{Definition: old("@every 1h"), Opened: at(5)}, 55, time.Second, all(9), "next 60"},
-		{"whose schedule nobody knows is missed", idempotency.Entry{Definition: old("@custom moon"), Opened: at(5)}, 13, time.Minute, policy{}, "missed unknown 5-13 x1; next 20"},
+		{"whose schedule nobody knows is missed", idempotency.Entry{Definition: old("@custom moon"), Opened: at(5)}, 13, time.Minute, policy{}, "missed unknown 6-13 x1; next 20"},
+		{"from the first second after Opened on", idempotency.Entry{Definition: old("@custom moon"), Opened: at(5).Add(time.Second / 2)}, 13, time.Minute, policy{}, "missed unknown 6-13 x1; next 20"},
+		{"where there is one", idempotency.Entry{Definition: old("@custom moon"), Opened: at(13)}, 13, time.Minute, policy{}, "next 20"},
 		{"a store that stepped back", idempotency.Entry{Definition: def, Opened: at(25)}, 12, time.Minute, policy{}, "next 30"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

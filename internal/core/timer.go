@@ -2,6 +2,7 @@ package core
 
 import (
 	"container/heap"
+	"math"
 	"time"
 )
 
@@ -41,7 +42,11 @@ func (t *timers) Pop() any {
 // may be over by then; f looks.
 func (c *Core) after(d time.Duration, f func()) *timer {
 	c.seq++
-	t := &timer{at: c.now.Mono + d, seq: c.seq, f: f}
+	at := c.now.Mono + d
+	if d > 0 && at < c.now.Mono { // so long that it is never
+		at = math.MaxInt64
+	}
+	t := &timer{at: at, seq: c.seq, f: f}
 	heap.Push(&c.timers, t)
 	return t
 }

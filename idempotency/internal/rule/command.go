@@ -10,12 +10,16 @@ import (
 // byHand is the reason of what a person asked for.
 const byHand = "by hand"
 
-// Asked is the command with of its ID only what its kind uses: what stores record and compare.
+// Asked is a valid command with of its ID only what its kind uses, and the range of its dues: what stores record and compare.
 func Asked(c idempotency.Command) idempotency.Command {
 	id := idempotency.ID{Job: c.ID.Job}
+	c.Last = time.Time{}
 	switch c.Kind {
-	case idempotency.Trigger, idempotency.Backfill:
+	case idempotency.Trigger:
 		id.Key = c.ID.Key
+	case idempotency.Backfill:
+		id.Key, id.Due = c.ID.Key, Instant(c.Dues[0])
+		c.Last = Instant(c.Dues[len(c.Dues)-1])
 	case idempotency.Skip:
 		id.Key, id.Due = c.ID.Key, Instant(c.ID.Due)
 	case idempotency.Cancel, idempotency.Retry:
@@ -28,15 +32,33 @@ func Asked(c idempotency.Command) idempotency.Command {
 
 // Repeated answers a command whose request was recorded before.
 func Repeated(asked, record idempotency.Command) (idempotency.Command, error) {
-	was := record.ID
-	if record.Kind == idempotency.Trigger {
-		was.Due = time.Time{} // the store's word, not the caller's
-	}
-	if record.Kind != asked.Kind || was != asked.ID || record.Actor != asked.Actor {
-		return idempotency.Command{}, rejected(asked, "request %q was made at %v by %q, for another thing: %v of job %q; take a new request",
-			record.Request, record.At, record.Actor, record.Kind, record.ID.Job)
+	if d := difference(record, asked); d != "" {
+		return idempotency.Command{}, rejected(asked, "request %q was made at %v by %q with another %s; take a new request",
+			record.Request, record.At, record.Actor, d)
 	}
 	return record, nil
+}
+
+// difference is the first thing that a record has otherwise than what was asked for; empty where there is none.
+func difference(record, asked idempotency.Command) string {
+	due := record.ID.Due.UTC().Format(time.RFC3339)
+	switch was, is := record.ID, asked.ID; {
+	case record.Kind != asked.Kind:
+		return "kind, " + record.Kind.String()
+	case was.Job != is.Job:
+		return fmt.Sprintf("job, %q", was.Job)
+	case was.Key != is.Key:
+		return fmt.Sprintf("key, %q", was.Key)
+	case record.Kind == idempotency.Backfill && (!was.Due.Equal(is.Due) || !record.Last.Equal(asked.Last)):
+		return fmt.Sprintf("range, %s to %s", due, record.Last.UTC().Format(time.RFC3339))
+	case record.Kind != idempotency.Trigger && !was.Due.Equal(is.Due): // that of a Trigger is the store's word, not the caller's
+		return "due, " + due
+	case was.Request != is.Request:
+		return fmt.Sprintf("run, that of request %q", was.Request)
+	case record.Actor != asked.Actor:
+		return "actor"
+	}
+	return ""
 }
 
 // Unknown refuses a command about a job that has no entry.
@@ -107,7 +129,8 @@ func NewPlan(c idempotency.Command, e idempotency.Entry, s Space) (*Plan, error)
 	if !e.Retired.IsZero() {
 		return nil, rejected(c, "it was retired at %v; start a replica that has it", e.Retired)
 	}
-	if !e.Keyed && c.ID.Key != "" && c.ID.Key != RunKey(e) {
+	ofRun := c.Kind == idempotency.Cancel || c.Kind == idempotency.Retry // which may be of when the job had keys
+	if !e.Keyed && !ofRun && c.ID.Key != "" && c.ID.Key != RunKey(e) {
 		return nil, rejected(c, "it has no keys, so that there is no key %q; leave the key empty", c.ID.Key)
 	}
 	c.At = s.Now
@@ -148,7 +171,7 @@ func (p *Plan) all() bool {
 func (p *Plan) name(dues []time.Time) {
 	c := p.Command
 	id := idempotency.ID{Job: c.ID.Job, Key: c.ID.Key, Request: c.ID.Request}
-	if !p.entry.Keyed {
+	if !p.entry.Keyed && id.Key == "" {
 		id.Key = RunKey(p.entry)
 	}
 	if c.Kind == idempotency.Trigger {

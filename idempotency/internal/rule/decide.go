@@ -60,8 +60,9 @@ func Redeclare(e idempotency.Entry, d idempotency.Declaration, now, limit time.T
 	if opened := Opened(d, now, limit); (was.IsZero() || !e.Retired.IsZero()) && opened.After(was) {
 		e.Opened, e.Next = opened, Instant(d.Next)
 	}
-	if !e.Retired.IsZero() && !was.IsZero() && e.Opened.After(was) {
-		missed = &idempotency.Range{Job: e.Job, From: was, To: e.Opened, Count: 1, Outcome: idempotency.Missed, Reason: retired}
+	from := was.Add(time.Second).Truncate(time.Second) // a due at its old Opened was decided
+	if !e.Retired.IsZero() && !was.IsZero() && !from.After(e.Opened) {
+		missed = &idempotency.Range{Job: e.Job, From: from, To: e.Opened, Count: 1, Outcome: idempotency.Missed, Reason: retired}
 	}
 	e.Retired = time.Time{}
 	return e, missed

@@ -66,11 +66,33 @@ func (u URL) openSQLite() (*sql.DB, error) {
 	return sql.Open("sqlite", fmt.Sprintf("file:%s?mode=rw&_txlock=immediate&_pragma=busy_timeout(%d)", name, busy.Milliseconds()))
 }
 
-// connectPostgres gives pgx the URL without its password, whose errors may quote what they cannot read.
+// Check returns an error where no server could be reached by the URL as it is written, or the tables' prefix is none of
+// that kind of store. It connects to nothing. Parameters may name files, which it reads.
+func (u URL) Check(prefix string) error {
+	if _, err := u.Script(prefix); err != nil {
+		return err
+	}
+	var err error
+	switch u.kind {
+	case Postgres:
+		_, err = u.postgresConfig()
+	case MySQL:
+		_, err = u.mysqlConfig()
+	}
+	if err != nil {
+		return fmt.Errorf("store %s: %w", u, err)
+	}
+	return nil
+}
+
+// postgresConfig gives pgx the URL without its password, since its errors may quote what they cannot read.
+func (u URL) postgresConfig() (*pgxpool.Config, error) {
+	u.password = secret{}
+	return pgxpool.ParseConfig(u.Secret())
+}
+
 func (c *Client) connectPostgres(ctx context.Context) error {
-	open := c.url
-	open.password = secret{}
-	config, err := pgxpool.ParseConfig(open.Secret())
+	config, err := c.url.postgresConfig()
 	if err != nil {
 		return err
 	}
