@@ -95,4 +95,8 @@ func TestFirstStartIsTheSchedules(t *testing.T) {
 	w.wantFirsts("retried", true, false)
 	w.wantFirsts("backfilled", false)
 	w.wantFirsts("triggered", false)
+	stray := held{begun: true, occ: jobs.Occurrence{Attempt: 1, Request: "r"}} // nobody knows of what past any more
+	if stray.first() {
+		t.Error("a run that was asked for passes for one of the schedule")
+	}
 }

@@ -161,12 +161,8 @@ func (s *seat) Missing() []string {
 	return names
 }
 
-// loseLocked notes that another one vanished. Who had announced nothing yet was no member.
-func (s *seat) loseLocked(other *seat) {
-	if other.state != "" {
-		s.lost[other.name] = time.Now()
-	}
-}
+// loseLocked notes that another one vanished.
+func (s *seat) loseLocked(other *seat) { s.lost[other.name] = time.Now() }
 
 // leave gives the place up, and those who see it know that.
 func (s *seat) leave() { s.giveUp(func(*seat) {}) }

@@ -67,13 +67,11 @@ func TestPostureMajority(t *testing.T) {
 		step(t, c, count, one.Add(4*time.Hour), "cut long ago", 2, 0)
 		c.AdvanceTo(one.Add(5*time.Hour - 10*time.Minute))
 		c.Heal()
-		c.Partition([]int{1})
-		c.Heal()
-		step(t, c, count, one.Add(5*time.Hour), "cut for a moment", 1, 0)
+		step(t, c, count, one.Add(5*time.Hour), "healed again", 1, 0)
 	})
 }
 
-// After a crash nothing starts until the replica is back, or MissingFor is over; one that stops is not missing.
+// After a crash nothing starts until the replica is back, or MissingFor is over; nor in a partition. One that stops is not missing.
 func TestPostureHold(t *testing.T) {
 	t.Parallel()
 	quiet(t, jobs.PostureHold, func(t *testing.T, c *schedulertest.Cluster, count func(time.Time) (int, int64)) {
@@ -91,5 +89,13 @@ func TestPostureHold(t *testing.T) {
 			t.Error(err)
 		}
 		step(t, c, count, one.Add(3*time.Hour), "stopped", 1, 0)
+		c.AdvanceTo(one.Add(4*time.Hour - 10*time.Minute))
+		c.Partition([]int{1})
+		step(t, c, count, one.Add(4*time.Hour), "cut", 0, 2)
+		c.AdvanceTo(one.Add(5*time.Hour - 10*time.Minute))
+		c.Heal()
+		c.Partition([]int{1})
+		c.Heal()
+		step(t, c, count, one.Add(5*time.Hour), "cut for a moment", 1, 0)
 	})
 }
