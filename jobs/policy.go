@@ -72,7 +72,8 @@ type Limit struct {
 	// jobs where there are any; negative: all workers.
 	PerReplica int
 	// Cluster is how many run at once on all replicas together, as far as they agree about who is alive: each owner
-	// has its share, and where it is below the number of owners only that many members own the job. 0: no bound.
+	// has its share, and where it is below the number of owners only that many members own the job. What an owner has no
+	// free worker for waits, though others be idle: leave it one by the PerReplica of the other jobs, or by Priority. 0: no bound.
 	// Only for jobs whose Placement is OneOwner.
 	Cluster int
 	// PerSecond is how many start in a second on one replica, in bursts of a second's worth at most. 0: no bound.

@@ -72,18 +72,20 @@ func TestLongestDrain(t *testing.T) {
 	}
 }
 
-// A job that may start next in more years than a duration can say does not keep its replica awake.
+// A job that may start next in more years than a duration can say does not make its replica miss when another one may.
 func TestLowestRate(t *testing.T) {
 	t.Parallel()
 	w := newTower(t, timing(), "a")
-	j := jobs.Job{Name: "j", Schedule: jobs.Every(10 * second), Run: none, Guarantee: jobs.Efficiency, Overlap: jobs.OverlapAllow}
-	j.Limit.PerSecond = 1e-300
-	w.begin(j)
-	w.until(25 * second)
-	if n := len(w.starts("j")); n != 1 {
+	low, j := local1("low", jobs.Every(10*second)), local1("j", jobs.Every(second))
+	low.Overlap, j.Overlap = jobs.OverlapAllow, jobs.OverlapAllow
+	low.Limit.PerSecond, j.Limit.PerSecond = 1e-300, 0.5
+	w.act = list(0) // handlers return at once
+	w.begin(low, j)
+	w.until(25*second + 100*time.Millisecond)
+	if n := len(w.starts("low")); n != 1 {
 		t.Errorf("%d starts, want 1", n)
 	}
-	if at := w.cores[0].Wake(); at <= w.now {
-		t.Error("the replica wants to be woken at once, for ever")
+	if at := w.cores[0].tokenAt; at <= w.now || at > w.now+2*second {
+		t.Errorf("at %v the replica waits for %v to start what may start in 2 s", w.now, at)
 	}
 }

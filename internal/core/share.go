@@ -13,9 +13,10 @@ import (
 // every replica; a member that comes or goes moves no two others. Where the limit is below their number, as many of them as it says,
 // the first ones, own the job, and each runs one at a time. Else each has an equal part, and the first ones what is left over.
 //
-// A member that is no owner of the job takes nothing of it, also where an owner hangs: what hangs is at work, and counts. It starves
-// nobody: one that dies or cannot reach the store leaves the ring, and one that has not the job's code does not announce
-// it to the store, which counts after a Lease (see roster); both make the next one in the order an owner. Openings run nothing, so they are anybody's: a member
+// A member that is no owner of the job takes nothing of it, also where an owner hangs: what hangs is at work, and counts. One that dies
+// or cannot reach the store leaves the ring, and one that has not the job's code does not announce it to the store, which counts
+// after a Lease (see roster); both make the next one in the order an owner. But an owner whose workers are all held by other jobs
+// stays one: nobody else may start the job instead, since the owner could start it at any time too. Openings run nothing, so they are anybody's: a member
 // that is no owner makes them after those that are have had their time.
 type share struct {
 	most   int      // runs at once here

@@ -15,7 +15,7 @@ func (c *Core) watchProgress(h *held) {
 }
 
 func (c *Core) checkProgress(h *held, limit time.Duration) {
-	left := limit - (c.now.Mono - h.heard)
+	left := h.heard + limit - c.now.Mono
 	if left <= 0 {
 		c.end(h, jobs.ErrStalled)
 		return
