@@ -161,7 +161,7 @@ func TestKeysFill(t *testing.T) {
 		if err := db.QueryRowContext(t.Context(), "select slot from customers where id = 'c-000001'").Scan(&slot); err != nil || slot != ring.Slot("c-000001") {
 			t.Errorf("slot %d (%v), want %d", slot, err, ring.Slot("c-000001"))
 		}
-		if r := belfry(t, "", fill[:len(fill)-1]...); r.status != 1 || !strings.Contains(r.err, "flag needs an argument") {
+		if r := belfry(t, "", fill[:len(fill)-1]...); r.status != 2 || !strings.Contains(r.err, "flag needs an argument") {
 			t.Errorf("without a column: %v", r)
 		}
 	})
