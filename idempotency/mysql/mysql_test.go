@@ -120,6 +120,9 @@ const hostile = "?clientFoundRows=true&interpolateParams=true&parseTime=true&loc
 
 // With the server's clock, as a user has it, and a client as nobody should have it. F44 and F45.
 func TestStoreOnServerClock(t *testing.T) {
+	if raced {
+		t.Skip("the race detector runs, and has seen this code in TestStore")
+	}
 	t.Parallel()
 	d := testservers.MariaDB(t).Database(t)
 	var n atomic.Int64

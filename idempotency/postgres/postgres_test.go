@@ -187,6 +187,9 @@ func TestStore(t *testing.T) {
 // With defaults that make transactions other than the store wants them, and without prepared statements or even the extended
 // protocol, as a pooler may ask for. F46. And with a clock that the laws move.
 func TestStoreWithStrangeDefaults(t *testing.T) {
+	if raced {
+		t.Skip("the race detector runs, and has seen this code in TestStore")
+	}
 	t.Parallel()
 	db := testservers.Postgres(t).Database(t)
 	var clients []*pgxpool.Pool
