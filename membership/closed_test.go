@@ -46,11 +46,12 @@ func TestStrangers(t *testing.T) {
 			t.Parallel()
 			bubble(t, 2, func(f *fleet) {
 				var logged, heard syncBuffer
-				c.ours.Name, c.ours.Logger = "a", slog.New(slog.NewTextHandler(&logged, nil))
-				a := f.join(c.ours)
+				ours, their := c.ours, c.their // the seeds run at once
+				ours.Name, ours.Logger = "a", slog.New(slog.NewTextHandler(&logged, nil))
+				a := f.join(ours)
 				f.announce(a, Serving)
-				c.their.Name, c.their.Seeds, c.their.Logger = "b", []string{a.Addr()}, slog.New(slog.NewTextHandler(&heard, nil))
-				b := f.join(c.their)
+				their.Name, their.Seeds, their.Logger = "b", []string{a.Addr()}, slog.New(slog.NewTextHandler(&heard, nil))
+				b := f.join(their)
 				f.announce(b, Serving)
 				for range 120 {
 					time.Sleep(time.Second)
