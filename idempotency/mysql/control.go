@@ -11,9 +11,6 @@ import (
 	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
-// byHand is the reason of what a person asked for.
-const byHand = "by hand"
-
 // Submit applies a person's command, once; see idempotency.Control. It holds the job's entry alone, so that commands about
 // a job, its decisions and its claims are one before the other.
 func (s *Store) Submit(ctx context.Context, namespace string, c idempotency.Command) (record idempotency.Command, err error) {
@@ -203,21 +200,21 @@ func (x *submission) writeDues() error {
 }
 
 func (x *submission) changeRuns() {
-	c, waits := x.changed, idempotency.Finish{Outcome: idempotency.Wait, Wake: x.now, Reason: byHand}
+	c, waits := x.changed, idempotency.Finish{Outcome: idempotency.Wait, Wake: x.now, Reason: rule.ByHand}
 	for _, id := range c.Insert {
 		x.runs.record(id, &waits).Payload = x.command.Payload
 	}
 	for _, id := range c.Again {
 		r := x.runs.rows[refOf(id)]
 		r.State, r.Wake = idempotency.Waiting, x.now
-		r.fate = fate{state: r.State, reason: byHand, anew: true}
+		r.fate = fate{state: r.State, reason: rule.ByHand, anew: true}
 		x.runs.touch(r)
 	}
 	if c.Skip != nil {
-		x.runs.record(*c.Skip, &idempotency.Finish{Outcome: idempotency.Skipped, Reason: byHand})
+		x.runs.record(*c.Skip, &idempotency.Finish{Outcome: idempotency.Skipped, Reason: rule.ByHand})
 	}
 	if c.End != nil {
-		x.runs.end(x.runs.rows[refOf(*c.End)], idempotency.Skipped, byHand)
+		x.runs.end(x.runs.rows[refOf(*c.End)], idempotency.Skipped, rule.ByHand)
 	}
 	if c.Mark != nil {
 		r := x.runs.rows[refOf(*c.Mark)]

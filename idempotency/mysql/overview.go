@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"iter"
-	"math"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -135,28 +134,16 @@ WHERE p.space = ? ORDER BY p.due, p.job, p.session`, t.now.UnixMicro(), q.space)
 
 // Dues yields the dues of a job with keys; see idempotency.History. It reads as List does.
 func (s *Store) Dues(ctx context.Context, namespace, job string, from, to time.Time) iter.Seq2[idempotency.Due, error] {
-	return rule.Pages(namespace, func() func() ([]idempotency.Due, bool, error) {
-		low, high := int64(math.MinInt64), int64(math.MaxInt64)
-		if !from.IsZero() {
-			low = rule.Ceil(from).Unix()
-		}
-		if !to.IsZero() {
-			high = rule.Ceil(to).Unix()
-		}
-		return func() (list []idempotency.Due, more bool, err error) {
-			err = s.read(ctx, func(t *tx) error {
-				list = nil
-				space, err := t.spaceOf(namespace)
-				if err == nil && space != 0 {
-					list, err = t.dues(space, job, low, high)
-				}
-				return err
-			})
-			if n := len(list); n > 0 {
-				low = list[n-1].Due.Unix() + 1
+	return rule.DuePages(namespace, from, to, func(low, high int64) (list []idempotency.Due, err error) {
+		err = s.read(ctx, func(t *tx) error {
+			list = nil
+			space, err := t.spaceOf(namespace)
+			if err == nil && space != 0 {
+				list, err = t.dues(space, job, low, high)
 			}
-			return list, len(list) == rule.Page, err
-		}
+			return err
+		})
+		return list, err
 	})
 }
 

@@ -155,7 +155,7 @@ func (c *call) endJobs(jobs []string) error {
 	for _, r := range x.rows {
 		switch r.State {
 		case idempotency.Waiting:
-			x.end(r, idempotency.Skipped, "retired")
+			x.end(r, idempotency.Skipped, rule.Retired)
 		case idempotency.Running:
 			x.end(r, idempotency.Failed, "abandoned")
 		}

@@ -202,29 +202,26 @@ func (x *submission) insertNew(c rule.Changes, asked idempotency.Command) error 
 	var rows []newRun
 	for _, id := range c.Insert {
 		rows = append(rows, newRun{id: id, exclusive: true, payload: asked.Payload,
-			finish: &idempotency.Finish{Outcome: idempotency.Wait, Wake: x.now, Reason: byHand}})
+			finish: &idempotency.Finish{Outcome: idempotency.Wait, Wake: x.now, Reason: rule.ByHand}})
 	}
 	if c.Skip != nil {
-		rows = append(rows, newRun{id: *c.Skip, exclusive: true, finish: &idempotency.Finish{Outcome: idempotency.Skipped, Reason: byHand}})
+		rows = append(rows, newRun{id: *c.Skip, exclusive: true, finish: &idempotency.Finish{Outcome: idempotency.Skipped, Reason: rule.ByHand}})
 	}
 	_, err := x.insertRuns(rows, 0)
 	return err
 }
-
-// byHand is the reason of what a person asked for.
-const byHand = "by hand"
 
 // changeRuns changes runs whose rows are locked.
 func (x *submission) changeRuns(c rule.Changes, _ idempotency.Command) error {
 	if len(c.Again) > 0 {
 		k := keysOf(c.Again)
 		if err := x.each(len(k.job), `UPDATE belfry_run r SET state = 1, outcome = 0, attempt = 0, crashes = 0, wake = $6, reason = $7, text = NULL, finished = NULL
-FROM `+theseRuns+` WHERE r.ctid = x.id AND r.state = 3`, x.space, k.job, k.due, k.key, k.request, x.now, blob(byHand)); err != nil {
+FROM `+theseRuns+` WHERE r.ctid = x.id AND r.state = 3`, x.space, k.job, k.due, k.key, k.request, x.now, blob(rule.ByHand)); err != nil {
 			return err
 		}
 	}
 	if c.End != nil {
-		if err := x.end([]idempotency.ID{*c.End}, idempotency.Waiting, idempotency.Skipped, byHand); err != nil {
+		if err := x.end([]idempotency.ID{*c.End}, idempotency.Waiting, idempotency.Skipped, rule.ByHand); err != nil {
 			return err
 		}
 	}

@@ -151,7 +151,7 @@ WHERE r.space = $1 AND r.wake IS NOT NULL AND r.job = ANY ($2::text[])`+byDue+` 
 	if err != nil {
 		return err
 	}
-	return x.end(list, idempotency.Waiting, idempotency.Skipped, "retired")
+	return x.end(list, idempotency.Waiting, idempotency.Skipped, rule.Retired)
 }
 
 // endOrphans ends the jobs' runs whose session is marked dead. No other can be taken from who holds it.

@@ -14,24 +14,12 @@ import (
 
 // Dues yields the dues of a job with keys that were opened; see idempotency.History. It reads as List does.
 func (s *Store) Dues(ctx context.Context, namespace, job string, from, to time.Time) iter.Seq2[idempotency.Due, error] {
-	return rule.Pages(namespace, func() func() ([]idempotency.Due, bool, error) {
-		low, high := int64(math.MinInt64), int64(math.MaxInt64)
-		if !from.IsZero() {
-			low = rule.Ceil(from).Unix()
-		}
-		if !to.IsZero() {
-			high = rule.Ceil(to).Unix()
-		}
-		return func() (list []idempotency.Due, more bool, err error) {
-			err = s.read(ctx, func(t *tx) error {
-				list, err = t.dues(namespace, job, low, high)
-				return err
-			})
-			if len(list) > 0 {
-				low = list[len(list)-1].Due.Unix() + 1
-			}
-			return list, len(list) == rule.Page, err
-		}
+	return rule.DuePages(namespace, from, to, func(low, high int64) (list []idempotency.Due, err error) {
+		err = s.read(ctx, func(t *tx) error {
+			list, err = t.dues(namespace, job, low, high)
+			return err
+		})
+		return list, err
 	})
 }
 

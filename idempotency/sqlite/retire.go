@@ -104,7 +104,7 @@ func (c *call) endJob(job string) error {
 		return err
 	}
 	if _, err := c.exec(`UPDATE belfry_run INDEXED BY belfry_run_queued SET state = 3, outcome = ?, reason = ?, wake = NULL, finished = ?
-WHERE space = ? AND job = ? AND state = 1`, idempotency.Skipped, []byte("retired"), micro(c.now), c.by.space, job); err != nil {
+WHERE space = ? AND job = ? AND state = 1`, idempotency.Skipped, []byte(rule.Retired), micro(c.now), c.by.space, job); err != nil {
 		return err
 	}
 	return c.abandon(job)

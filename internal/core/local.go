@@ -89,14 +89,14 @@ func (c *Core) dropsLocal(r localRun) string {
 func (c *Core) startLocal(r localRun) {
 	if why := c.dropsLocal(r); why != "" {
 		c.refuseLocal(r, why)
-		c.freeLane(r)
+		c.freeQueue(r)
 		return
 	}
 	c.turned(r.job)
 	id := idempotency.ID{Job: r.job.Name, Key: r.key, Due: r.due}
 	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: max(c.lateLocal(r), 0), alone: r.alone}
 	c.hold(h)
-	c.enterLane(h)
+	c.enterQueue(h)
 	c.start(h)
 }
 

@@ -153,12 +153,12 @@ func TestLocalOvertakesWhatWaits(t *testing.T) {
 	}
 	w.returned(w.starts("j")[2], nil)
 	w.until(52 * second)
-	if s := w.starts("j"); len(s) != 4 || !s[3].Occurrence.Due.Equal(epoch.Add(50*second)) || len(deaf.workers.lanes) != 1 {
-		t.Errorf("after its return: %d starts, %d lanes", len(s), len(deaf.workers.lanes))
+	if s := w.starts("j"); len(s) != 4 || !s[3].Occurrence.Due.Equal(epoch.Add(50*second)) || len(deaf.workers.queues) != 1 {
+		t.Errorf("after its return: %d starts, %d queues", len(s), len(deaf.workers.queues))
 	}
 	w.returned(w.starts("j")[3], nil)
 	w.until(53 * second)
-	if n := len(deaf.workers.lanes); n != 0 {
+	if n := len(deaf.workers.queues); n != 0 {
 		t.Errorf("%d lanes are kept of keys that nothing waits for", n)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/belfry-go/belfry/jobs"
 )
 
-// localLane is the runs of one key of an efficiency job on this replica, where they do not run beside each other. The
-// overlap policy holds here and nowhere else: other replicas have lanes of their own.
-type localLane struct {
+// keyQueue is the runs of one key of an efficiency job on this replica, where they do not run beside each other. The
+// overlap policy holds here and nowhere else: other replicas have queues of their own.
+type keyQueue struct {
 	at      *held      // the run at work
 	queued  bool       // it waits for a worker still
 	behind  []localRun // wait until that has ended; more than one only where all but one make another attempt
@@ -17,7 +17,7 @@ type localLane struct {
 	newest  time.Time  // due of those that came
 }
 
-func (l *localLane) busy() bool { return l.at != nil || l.queued }
+func (l *keyQueue) busy() bool { return l.at != nil || l.queued }
 
 // queueLocal lets a run wait for a worker, or does with it what its job says where another run of its key waits or runs here.
 func (c *Core) queueLocal(r localRun) {
@@ -41,7 +41,7 @@ func (c *Core) admitLocal(r localRun) (localRun, bool) {
 		c.refuseLocal(r, "busy")
 		return r, false
 	}
-	l := c.lane(r)
+	l := c.queueOf(r)
 	if r.due.After(l.newest) {
 		l.newest = r.due
 	}
@@ -61,15 +61,15 @@ func (c *Core) admitLocal(r localRun) (localRun, bool) {
 
 // keyHeld says whether a local run of a key waits for a worker, or is at work.
 func (c *Core) keyHeld(k localKey) bool {
-	l := c.workers.lanes[k]
+	l := c.workers.queues[k]
 	return l != nil && l.busy()
 }
 
-func (c *Core) lane(r localRun) *localLane {
-	l := c.workers.lanes[r.localKey()]
+func (c *Core) queueOf(r localRun) *keyQueue {
+	l := c.workers.queues[r.localKey()]
 	if l == nil {
-		l = &localLane{}
-		c.workers.lanes[r.localKey()] = l
+		l = &keyQueue{}
+		c.workers.queues[r.localKey()] = l
 	}
 	return l
 }
@@ -79,7 +79,7 @@ func (c *Core) waitForWorker(r localRun) {
 }
 
 // overtakeLocal ends what of a key is at work, and leaves out what waits.
-func (c *Core) overtakeLocal(l *localLane, r localRun) {
+func (c *Core) overtakeLocal(l *keyQueue, r localRun) {
 	for _, o := range l.behind {
 		c.refuseLocal(o, reasonOvertaken)
 	}
@@ -94,24 +94,24 @@ func (c *Core) overtakeLocal(l *localLane, r localRun) {
 	c.local[i] = r
 }
 
-// enterLane notes that a run of a lane has its worker.
-func (c *Core) enterLane(h *held) {
-	if l := c.workers.lanes[h.localKey()]; h.alone {
+// enterQueue notes that a run of a queue has its worker.
+func (c *Core) enterQueue(h *held) {
+	if l := c.workers.queues[h.localKey()]; h.alone {
 		l.at, l.queued = h, false
 	}
 }
 
-// leftLane notes that a run has ended, and its handler returned.
-func (c *Core) leftLane(h *held) {
+// leftQueue notes that a run has ended, and its handler returned.
+func (c *Core) leftQueue(h *held) {
 	if h.alone {
-		c.freeLane(localRun{job: h.job, key: h.occ.Key, alone: true})
+		c.freeQueue(localRun{job: h.job, key: h.occ.Key, alone: true})
 	}
 }
 
-// freeLane lets come what waits behind a run. What a person asked for goes before new dues, which keep coming; not before other
+// freeQueue lets come what waits behind a run. What a person asked for goes before new dues, which keep coming; not before other
 // attempts, of which there is an end.
-func (c *Core) freeLane(r localRun) {
-	l := c.workers.lanes[r.localKey()]
+func (c *Core) freeQueue(r localRun) {
+	l := c.workers.queues[r.localKey()]
 	if !r.alone || l == nil {
 		return
 	}
@@ -126,18 +126,18 @@ func (c *Core) freeLane(r localRun) {
 		c.waitForWorker(next)
 		return
 	}
-	c.dropLane(r, l)
+	c.dropQueue(r, l)
 }
 
-func (c *Core) dropLane(r localRun, l *localLane) {
+func (c *Core) dropQueue(r localRun, l *keyQueue) {
 	if !l.busy() && len(l.behind) == 0 && l.pausing == 0 {
-		delete(c.workers.lanes, r.localKey())
+		delete(c.workers.queues, r.localKey())
 	}
 }
 
 // retryLocal makes the next attempt of a run after a pause, unless a newer run has overtaken it by then.
 func (c *Core) retryLocal(r localRun, pause time.Duration) {
-	l := c.lane(r)
+	l := c.queueOf(r)
 	l.pausing++
 	c.after(pause, func() {
 		l.pausing--
@@ -148,7 +148,7 @@ func (c *Core) retryLocal(r localRun, pause time.Duration) {
 		default:
 			c.queueLocal(r)
 		}
-		c.dropLane(r, l)
+		c.dropQueue(r, l)
 	})
 }
 

@@ -93,7 +93,7 @@ func TestLocalRetriesWaitBehind(t *testing.T) {
 			if r := w.refused("j"); len(r) != 1 || r[0] != "busy" {
 				t.Errorf("refused: %q, want the due at 20 s alone", r)
 			}
-			if n := len(w.cores[0].workers.lanes); n != 0 {
+			if n := len(w.cores[0].workers.queues); n != 0 {
 				t.Errorf("%d lanes are kept of keys that nothing waits for", n)
 			}
 		})

@@ -33,8 +33,8 @@ type workers struct {
 
 	turned time.Duration // when a handler returned last; 0: none has
 
-	suspects int                     // held or being taken up
-	lanes    map[localKey]*localLane // of efficiency runs that wait or run here
+	suspects int                    // held or being taken up
+	queues   map[localKey]*keyQueue // of efficiency runs that wait or run here
 }
 
 // held is one run whose worker is taken.
@@ -212,7 +212,7 @@ func (c *Core) letGo(h *held) {
 	w := &c.workers
 	delete(w.held, h.handle)
 	if h.session == nil {
-		c.leftLane(h)
+		c.leftQueue(h)
 		return
 	}
 	w.recording--

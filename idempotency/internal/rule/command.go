@@ -7,8 +7,8 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 )
 
-// byHand is the reason of what a person asked for.
-const byHand = "by hand"
+// ByHand is the reason of what a person asked for.
+const ByHand = "by hand"
 
 // Asked is a valid command with of its ID only what its kind uses, and the range of its dues: what stores record and compare.
 func Asked(c idempotency.Command) idempotency.Command {
@@ -116,12 +116,12 @@ type Changes struct {
 
 // Waits is what becomes of Insert and Again.
 func (x *Changes) Waits() idempotency.Finish {
-	return idempotency.Finish{Outcome: idempotency.Wait, Wake: x.Record.At, Reason: byHand}
+	return idempotency.Finish{Outcome: idempotency.Wait, Wake: x.Record.At, Reason: ByHand}
 }
 
 // Skips is what becomes of Skip and End.
 func (x *Changes) Skips() idempotency.Finish {
-	return idempotency.Finish{Outcome: idempotency.Skipped, Reason: byHand}
+	return idempotency.Finish{Outcome: idempotency.Skipped, Reason: ByHand}
 }
 
 // NewPlan begins a command about a job that has this entry; c comes from Asked.
@@ -294,14 +294,14 @@ func (p *Plan) skip(x *Changes, rows []*idempotency.Run, dues []DueState) error 
 			return rejected(p.Command, "due %v was opened already; cancel its runs", due)
 		case DueAbsent:
 			x.SkipDue = &due
-			x.Range = &idempotency.Range{Job: p.Command.ID.Job, From: due, To: due, Count: 1, Outcome: idempotency.Skipped, Reason: byHand}
+			x.Range = &idempotency.Range{Job: p.Command.ID.Job, From: due, To: due, Count: 1, Outcome: idempotency.Skipped, Reason: ByHand}
 		}
 		return nil
 	}
 	switch r := rows[0]; {
 	case r == nil:
 		x.Skip = &p.Runs[0]
-	case r.State != idempotency.Ended || r.Outcome != idempotency.Skipped || r.Reason != byHand:
+	case r.State != idempotency.Ended || r.Outcome != idempotency.Skipped || r.Reason != ByHand:
 		return rejected(p.Command, "due %v has a run already, which is %v; cancel that", due, r.State)
 	}
 	return nil

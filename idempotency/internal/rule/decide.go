@@ -62,7 +62,7 @@ func Redeclare(e idempotency.Entry, d idempotency.Declaration, now, limit time.T
 	}
 	from := was.Add(time.Second).Truncate(time.Second) // a due at its old Opened was decided
 	if !e.Retired.IsZero() && !was.IsZero() && !from.After(e.Opened) {
-		missed = &idempotency.Range{Job: e.Job, From: from, To: e.Opened, Count: 1, Outcome: idempotency.Missed, Reason: retired}
+		missed = &idempotency.Range{Job: e.Job, From: from, To: e.Opened, Count: 1, Outcome: idempotency.Missed, Reason: Retired}
 	}
 	e.Retired = time.Time{}
 	return e, missed

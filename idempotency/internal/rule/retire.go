@@ -6,8 +6,8 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 )
 
-// retired is why something ends that waited for a replica with the job's code.
-const retired = "retired"
+// Retired is why something ends that waited for a replica with the job's code.
+const Retired = "retired"
 
 // longestCount bounds what one count of Retire adds: the fleet may have been down since the last one.
 const longestCount = 2 * time.Minute
@@ -28,5 +28,5 @@ func Unannounced(job string, counted, passed, after time.Duration) idempotency.O
 
 // RetiredDue is the range of a due that a retired job left open.
 func RetiredDue(job string, due time.Time) idempotency.Range {
-	return idempotency.Range{Job: job, From: due, To: due, Count: 1, Outcome: idempotency.Missed, Reason: retired}
+	return idempotency.Range{Job: job, From: due, To: due, Count: 1, Outcome: idempotency.Missed, Reason: Retired}
 }
