@@ -46,6 +46,7 @@ type Definition struct {
 	Hash     string // of all that decides the dues
 	Revision int64  // beats first seen
 	Keyed    bool   // each due has a run for each of the job's keys
+	Leader   bool   // its dues are the leader's
 }
 
 // Declaration is a definition with what a new entry starts from: every due up to Opened counts as decided, and Next is
@@ -79,6 +80,7 @@ type Decision struct {
 	Claim        int         // of Run, how many may be claimed now; without effect where Keyed
 	CatchUp      bool        // runs that find their key held wait, and are not skipped
 	Overlap      Overlap     // what becomes of the others that do; without effect where Keyed
+	Term         int64       // of the runs that are claimed here: see Claim.Term
 }
 
 // Overlap says what becomes of a run whose key another run holds.
@@ -161,6 +163,7 @@ type Claim struct {
 	Exclusive bool   // at most one such run of (job, key) is running
 	TakeUp    bool   // of a waiting or orphaned run; else an insert
 	Seen      int64  // the fence that the run to take up had
+	Term      int64  // the leader's, where it claims as such: it becomes the run's where Won; else 0
 
 	// What an insert records instead, in the same transaction, as the run's
 	// ended or waiting row; nil: nothing. ID and Fence are not used. OnQueued, which needs an OnBusy that waits, is recorded
@@ -274,6 +277,7 @@ type Run struct {
 	Text     string
 	Payload  []byte
 	Fence    int64 // of its last claim; 0: never claimed
+	Term     int64 // of the leader that made the last claim; 0: it was none
 	Attempt  int   // attempts that ended
 	Crashes  int
 	Cancel   string    // where Running: why it is told to end; empty: it is not
@@ -371,4 +375,14 @@ type Orphan struct {
 	Job     string
 	For     time.Duration // for so long, not counted while no session was live
 	Retired bool          // by this call
+}
+
+// Leader is who leads a namespace, or who led it last.
+type Leader struct {
+	Term    int64     // rises with each leader, as far as one elector numbers them; 0: nobody has ever led, and all else is zero too
+	Session int64     // of the replica
+	Replica string    // its human name
+	Since   time.Time // when it began to lead
+	Until   time.Time // when it resigned, or its session stopped being live (the lease's end, or the mark if earlier); zero: it leads
+	Why     string    // why the last change was, for people: of a leader how the one before it ended, else how it ended itself
 }

@@ -66,6 +66,22 @@ func CheckCommand(namespace string, c Command) error {
 	return nil
 }
 
+// CheckTerm refuses a term that Lead, or with resigned that Resign, cannot take.
+func CheckTerm(term int64, resigned bool) error {
+	if term < 0 || resigned && term == 0 {
+		return fmt.Errorf("idempotency: term %d; set the leader's, or for Lead 0 to be elected by the store", term)
+	}
+	return nil
+}
+
+// CheckWhy refuses a reason of Resign that no store takes.
+func CheckWhy(why string) error {
+	if !utf8.ValidString(why) {
+		return errors.New("idempotency: resign: why is not valid UTF-8; replace the bytes that are not")
+	}
+	return checkString("why", why, 0, maxString)
+}
+
 // CheckPasses is CheckBatch for SavePass in a store of that many partitions.
 func CheckPasses(p []Pass, partitions int) error {
 	return CheckBatch("save pass", p, func(x Pass) error { return x.Validate(partitions) })
@@ -139,8 +155,8 @@ func (d Decision) Validate() error {
 	if d.Overlap < OverlapSkip || d.Overlap > OverlapCancel {
 		errs = append(errs, fmt.Errorf("overlap %d is unknown; use one of the constants", d.Overlap))
 	}
-	if d.Claim < 0 {
-		errs = append(errs, fmt.Errorf("claim is %d; set zero or more", d.Claim))
+	if d.Claim < 0 || d.Term < 0 {
+		errs = append(errs, fmt.Errorf("claim is %d, term %d; set zero or more", d.Claim, d.Term))
 	}
 	if len(d.Run) > MaxBatch || len(d.Ranges) > MaxBatch {
 		errs = append(errs, fmt.Errorf("%d dues and %d ranges; decide at most %d of each at once", len(d.Run), len(d.Ranges), MaxBatch))
@@ -220,6 +236,8 @@ func (c Claim) Validate() error {
 		errs = append(errs, errors.New("OnQueued and Overtake are for an exclusive claim that waits where the key is held; set OnBusy to a wait"))
 	case c.OnQueued != nil && c.Overtake:
 		errs = append(errs, errors.New("a claim that overtakes is never queued behind what it ends; leave OnQueued nil, or Overtake false"))
+	case c.Term < 0:
+		errs = append(errs, fmt.Errorf("term %d; set the leader's, or 0", c.Term))
 	case c.TakeUp && c.Seen < 0, !c.TakeUp && c.Seen != 0:
 		errs = append(errs, fmt.Errorf("seen fence %d; set that of the run to take up, and none for an insert", c.Seen))
 	}

@@ -87,6 +87,9 @@ type Job struct {
 	StallAfter time.Duration
 	// Limit bounds how many runs are at work, and how fast they start.
 	Limit Limit
+	// HandOverAfter is for jobs of the Leader: when nobody has led for so long, as far as a replica has seen, the owners of the
+	// job's keys run it until somebody leads. It needs a store. 0: they wait for a leader.
+	HandOverAfter time.Duration
 	// Priority says who gets a free worker first where runs of several jobs wait: those of the higher one. Of equal
 	// ones, those come first whose job has nothing at work on the replica, then the older dues. It interrupts nothing.
 	Priority int

@@ -36,6 +36,9 @@ type Occurrence struct {
 	// highest one it has seen can refuse a holder that was overtaken. 0 for
 	// efficiency jobs, which are not claimed.
 	Fence int64
+	// Term is the leader's, of a run that it claimed, or started, as the leader: see Leader. It rises with each leader of one
+	// elector. 0 for all others.
+	Term int64
 	// Payload is the job's. Do not change it: all runs share its bytes.
 	Payload []byte
 }

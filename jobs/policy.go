@@ -61,6 +61,12 @@ type Placement int
 const (
 	// OneOwner is the default: the owner of the key.
 	OneOwner Placement = iota
+	// Leader runs each due, or all keys of it, on the replica that leads the cluster. While nobody leads, dues wait: a new leader
+	// decides those that came meanwhile as a replica does that was away, by Missed; see Job.HandOverAfter. A run whose
+	// replica stops leading runs on: its claim is what protects it. Correctness jobs are claimed all the same, so that two
+	// leaders for a moment run a due once. Where the leader has not the job's code, as the store knows after a Lease, the
+	// owners of its keys run it.
+	Leader
 	// EveryReplica runs each due, or each key of it, on every replica that has the job, such as to refresh a
 	// cache. Only for efficiency jobs. A run by hand is one run, on one replica.
 	EveryReplica
@@ -103,11 +109,14 @@ func (j Job) checkPolicies() (errs []error) {
 	add(j.Overlap < OverlapSkip || j.Overlap > OverlapCancel, "overlap policy %d is unknown; use jobs.OverlapSkip, OverlapQueue, OverlapAllow or OverlapCancel", j.Overlap)
 	add(j.Crash < CrashRerun || j.Crash > CrashAbandon, "crash policy %d is unknown; use jobs.CrashRerun or jobs.CrashAbandon", j.Crash)
 	add(j.Posture < PostureRun || j.Posture > PostureMajority, "posture %d is unknown; use jobs.PostureRun, PostureHold or PostureMajority", j.Posture)
-	add(j.Placement < OneOwner || j.Placement > EveryReplica, "placement %d is unknown; use jobs.OneOwner or jobs.EveryReplica", j.Placement)
+	add(j.Placement < OneOwner || j.Placement > EveryReplica, "placement %d is unknown; use jobs.OneOwner, Leader or EveryReplica", j.Placement)
 	add(j.Crash == CrashAbandon && efficient, "CrashAbandon needs a store that remembers what was started; use jobs.Correctness")
 	add(j.Crash == CrashAbandon && j.Retry.Attempts > 1, "CrashAbandon starts a run once at most, but Retry.Attempts is %d; leave Retry zero", j.Retry.Attempts)
 	add(j.Posture != PostureRun && !efficient, "a posture is only for efficiency jobs; the store keeps a correctness job from running twice in a partition")
 	add(j.Posture != PostureRun && j.Placement == EveryReplica, "a posture is only for jobs of one owner; on every replica a run is meant to be made many times")
+	add(j.Posture != PostureRun && j.Placement == Leader, "a posture is only for jobs of one owner; the leader is elected, which needs a majority already, or one store")
+	add(j.HandOverAfter < 0, "HandOverAfter is %v; set it above 0, or leave it 0 to wait for a leader", j.HandOverAfter)
+	add(j.HandOverAfter > 0 && j.Placement != Leader, "HandOverAfter is only for jobs of the leader; set Placement: jobs.Leader, or leave it 0")
 	add(j.Placement == EveryReplica && !efficient, "EveryReplica is only for efficiency jobs; set Guarantee: jobs.Efficiency")
 	add(j.StartWithin < 0, "StartWithin is %v; set it above 0, or leave it 0 for no bound", j.StartWithin)
 	add(j.StallAfter < 0, "StallAfter is %v; set it above 0, or leave it 0 for no watch", j.StallAfter)

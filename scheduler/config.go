@@ -64,6 +64,15 @@ type Missing interface {
 	Missing() []string
 }
 
+// Elector elects one of the replicas that ask it; membership/etcdelector has one. Its term rises with each leader.
+type Elector interface {
+	// Lead has this replica elected until ctx ends, again and again: each time it is, it calls lead with a context that ends when the term
+	// is over, or when its end cannot be ruled out, which is before another replica is elected; and with the term, which is above
+	// that of each leader before. It waits for lead to return before it resigns or is elected again; a lead that returns early
+	// resigns. Calls of lead never overlap. When ctx ends it resigns and returns nil; another error says what to mend.
+	Lead(ctx context.Context, lead func(ctx context.Context, term int64) error) error
+}
+
 // Middleware wraps every handler, the first one outermost.
 type Middleware = func(jobs.Handler) jobs.Handler
 
@@ -84,6 +93,10 @@ type Config struct {
 	// efficiency jobs can be added. Nil without Members: a store in memory,
 	// which forgets all at exit. It stays the caller's to close, after Run.
 	Store idempotency.Store
+
+	// Elector elects the leader, for jobs of jobs.Leader and for OnLeader. Nil: the Store does, by a row that is bound to the
+	// replicas' sessions, so that a new leader follows a Lease after one that died. All replicas have the same.
+	Elector Elector
 
 	// Ring is the layout of ownership, equal on all replicas. Nil: the default.
 	Ring *ring.Options

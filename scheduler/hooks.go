@@ -25,6 +25,7 @@ type Hooks struct {
 	Called   func(context.Context, Call)            // a call of the store returned
 	Renewed  func(context.Context, Renewed)         // the session was opened or renewed
 	Load     func(context.Context, Load)            // the number of handlers at work changed
+	Led      func(context.Context, Led)             // another replica leads, or none; only where this one has something for a leader
 
 	// Orphaned: no live replica has a job's code. Told by one replica, when that is found, each hour, and when it is retired.
 	Orphaned func(context.Context, idempotency.Orphan)
@@ -88,6 +89,12 @@ type TakenUp struct {
 type Moved struct {
 	Members []string    // the owners, sorted; none: nobody owns anything
 	Moves   []ring.Move // the partitions that changed their owner, by partition
+}
+
+// Led is who leads, as far as this replica knows, which may be a Sweep late.
+type Led struct {
+	idempotency.Leader      // Term 0: nobody has ever led. Without a store only this replica's own terms are known
+	Mine               bool // this replica leads
 }
 
 // Load is how much of this replica is at work. What changes to and fro within a moment may go untold; the

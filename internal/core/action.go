@@ -79,6 +79,14 @@ type Announce struct {
 	RolledBack           bool
 }
 
+// Stand asks the elector, where Config.Elected says that there is one, to elect this replica, or where On is false, to elect it no more: a
+// term that it has ends then. What it says is so until the next one; before the first it is not to be elected.
+type Stand struct{ On bool }
+
+// Lead begins what the leader does beside jobs, in a term; or, where Term is 0, ends it, which Yielded then answers: no other replica is
+// let lead before that, but for half a Lease at most.
+type Lead struct{ Term int64 }
+
 // Hint tells members that something lies there for them, so that they sweep at
 // once and not at their next sweep. It may be lost, late or doubled.
 type Hint struct{ Members []string }
@@ -165,6 +173,13 @@ type (
 	// Orphaned is a job that no live replica has the code of: told when that is found, each hour, and when it is retired.
 	Orphaned idempotency.Orphan
 
+	// Led is a change of who leads, as far as this replica knows: Mine where it is this one. Without a store, Leader is known of this
+	// replica's own terms only.
+	Led struct {
+		idempotency.Leader
+		Mine bool
+	}
+
 	// Problem is something that an operator has to know of.
 	Problem struct {
 		Job string    // empty: none
@@ -180,6 +195,9 @@ func (OpenStream) action()  {}
 func (Pull) action()        {}
 func (CloseStream) action() {}
 func (Announce) action()    {}
+func (Stand) action()       {}
+func (Lead) action()        {}
+func (Led) action()         {}
 func (Hint) action()        {}
 func (Failed) action()      {}
 func (Stopped) action()     {}

@@ -21,6 +21,9 @@ type Config struct {
 	// Store is false where there is none: then only efficiency jobs run.
 	Store bool
 
+	// Elected says that an elector elects the leader: see Elected, Deposed and Stand. Else the store does, where it can (idempotency.Leaders).
+	Elected bool
+
 	// Rand gives the jitter of retries, nothing else. Never nil.
 	Rand *rand.Rand
 }

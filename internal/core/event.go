@@ -16,8 +16,11 @@ type Instant struct {
 // Event is what a Core is told.
 type Event interface{ event() }
 
-// JobsChanged tells the whole set of jobs, valid and with defaults applied.
-type JobsChanged struct{ Jobs []jobs.Job }
+// JobsChanged tells the whole set of jobs, valid and with defaults applied, and whether the leader has something to do beside them.
+type JobsChanged struct {
+	Jobs  []jobs.Job
+	Roles bool
+}
 
 // RingChanged tells the ring; nil while nobody owns anything.
 type RingChanged struct{ Ring *ring.Ring }
@@ -78,6 +81,19 @@ type Streamed struct {
 // replica included. It is told before the ring in which they are not.
 type MissingChanged struct{ Missing, InSight int }
 
+// Elected tells that the elector, where Config.Elected says that there is one, has elected this replica: it comes after a Stand, and
+// Deposed follows once the term is not trusted any more, which is before another replica may be elected.
+type Elected struct{ Term int64 }
+
+// Deposed tells that a term of the elector is over, and why: the rest of a sentence that begins with the replica's name and a colon.
+type Deposed struct {
+	Term int64
+	Why  string
+}
+
+// Yielded tells that what the leader does beside jobs has ended, after a Lead that said so.
+type Yielded struct{}
+
 // Hinted tells that another replica says: something lies here for you. It may come at any time and as
 // often as it likes; all it does is to make the next sweep come sooner.
 type Hinted struct{}
@@ -103,6 +119,9 @@ func (Ended) event()          {}
 func (Progressed) event()     {}
 func (Streamed) event()       {}
 func (MissingChanged) event() {}
+func (Elected) event()        {}
+func (Deposed) event()        {}
+func (Yielded) event()        {}
 func (Hinted) event()         {}
 func (Heard) event()          {}
 func (Stop) event()           {}
