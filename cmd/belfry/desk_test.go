@@ -17,6 +17,7 @@ type desk struct {
 	store   idempotency.Store
 	session idempotency.Session
 	nonce   int64
+	term    int64 // in which it leads, or did last
 }
 
 // newDesk makes the file, of a replica that stays alive.
@@ -62,10 +63,11 @@ type job struct {
 	name, schedule string
 	keyed          bool
 	opened, next   time.Time // zero: an efficiency job
+	leader         bool
 }
 
 func (j job) definition() idempotency.Definition {
-	return idempotency.Definition{Job: j.name, Schedule: j.schedule, Hash: "h", Keyed: j.keyed}
+	return idempotency.Definition{Job: j.name, Schedule: j.schedule, Hash: "h", Keyed: j.keyed, Leader: j.leader}
 }
 
 func (d *desk) declare(list ...job) {
@@ -79,13 +81,17 @@ func (d *desk) declare(list ...job) {
 	d.check(err)
 }
 
-// decide decides a job's dues, and moves it to what is due next.
+// decide decides a job's dues, those of a leader's job in the desk's term, and moves it to what is due next.
 func (d *desk) decide(j job, opened, next time.Time, runs ...time.Time) []idempotency.Run {
 	d.t.Helper()
 	d.nonce++
+	var term int64
+	if j.leader {
+		term = d.term
+	}
 	seen := idempotency.Entry{Definition: j.definition(), Opened: j.opened, Next: j.next, InForce: "h"}
 	won, err := d.store.Decide(d.t.Context(), d.session, d.nonce, []idempotency.Decision{{
-		Seen: seen, Definition: j.definition(), Opened: opened, Next: next, Keyed: j.keyed, Run: runs, Claim: len(runs),
+		Seen: seen, Definition: j.definition(), Opened: opened, Next: next, Keyed: j.keyed, Run: runs, Claim: len(runs), Term: term,
 	}})
 	d.check(err)
 	if !won[0].Won {
@@ -105,6 +111,24 @@ func (d *desk) claim(job, key string, due time.Time) idempotency.Finish {
 		d.t.Fatalf("%q is not claimed: %+v", key, answers[0])
 	}
 	return idempotency.Finish{ID: id, Fence: answers[0].Fence, Outcome: idempotency.Done, Attempt: 1}
+}
+
+// leaders is the desk's store as that of who leads.
+func (d *desk) leaders() idempotency.Leaders { return d.store.(idempotency.Leaders) }
+
+// lead makes the desk's replica the leader.
+func (d *desk) lead() {
+	d.t.Helper()
+	l, err := d.leaders().Lead(d.t.Context(), d.session, 0)
+	d.check(err)
+	if d.term = l.Term; l.Session != d.session.ID {
+		d.t.Fatalf("somebody else leads: %+v", l)
+	}
+}
+
+func (d *desk) resign(why string) {
+	d.t.Helper()
+	d.check(d.leaders().Resign(d.t.Context(), d.session, d.term, why))
 }
 
 func (d *desk) finish(list ...idempotency.Finish) {

@@ -71,7 +71,7 @@ func (o *operation) gaps(ctx context.Context, c *scheduler.Client, job string, f
 		err = o.printGaps(gaps, from, to)
 	}
 	if err == nil && len(gaps) > 0 {
-		return coded{errSilent, statusGaps}
+		return coded{errSilent, statusAmiss}
 	}
 	return err
 }

@@ -18,8 +18,8 @@ func jobsCommand() *cobra.Command {
 		Use:   "jobs",
 		Short: "List the jobs of a namespace",
 		Long: `List the jobs that the store knows: their schedules, when each is due next, what
-became of the last run, whether it is paused or retired, and which live replicas
-have it.`,
+became of the last run, whether they are the leader's, paused or retired, and which
+live replicas have them.`,
 		Example: "  belfry jobs --store postgres://app@db.example.com/billing --namespace billing",
 	}, func(args []string) (action, error) {
 		return o.jobs, noArguments(args)
@@ -40,7 +40,7 @@ func (o *operation) jobs(ctx context.Context, c *scheduler.Client) error {
 		return writeJSON(o.out, viewAll(list, o.viewJob))
 	}
 	now := time.Now()
-	t := show.NewTable("JOB", "SCHEDULE", "NEXT", "", "LAST RUN", "", "STATE", "REPLICAS")
+	t := show.NewTable("JOB", "SCHEDULE", "NEXT", "", "LAST RUN", "", "STATE", "PLACEMENT", "REPLICAS")
 	for _, j := range list {
 		next, last, ended := "-", "-", ""
 		untilNext := ""
@@ -53,7 +53,11 @@ func (o *operation) jobs(ctx context.Context, c *scheduler.Client) error {
 				last += ", key " + key
 			}
 		}
-		t.Add(j.Name, show.Line(show.Clip(j.Schedule, maxShown)), next, untilNext, last, ended, jobState(j, now), some(j.Announced))
+		placement := ""
+		if j.Leader {
+			placement = "leader"
+		}
+		t.Add(j.Name, show.Line(show.Clip(j.Schedule, maxShown)), next, untilNext, last, ended, jobState(j, now), placement, some(j.Announced))
 	}
 	return t.Write(o.out)
 }

@@ -11,6 +11,7 @@
 //	belfry ring plan        what moves when members change
 //	belfry jobs             the jobs of a namespace
 //	belfry runs             their runs
+//	belfry leader           who leads them
 //	belfry explain          what became of a run, and why
 //	belfry gaps             dues without a record
 //	belfry commands         what people asked for
@@ -87,7 +88,7 @@ func root() *cobra.Command {
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.AddCommand(demoCommand(), benchCommand(), nextCommand(), ringCommand(), keysCommand(), migrateCommand(), versionCommand(),
-		jobsCommand(), runsCommand(), explainCommand(), gapsCommand(), commandsCommand(),
+		jobsCommand(), runsCommand(), leaderCommand(), explainCommand(), gapsCommand(), commandsCommand(),
 		pauseCommand(), resumeCommand(), triggerCommand(), skipCommand(), backfillCommand(), cancelCommand(), retryCommand())
 	return cmd
 }

@@ -9,16 +9,16 @@ import (
 )
 
 // The record that a test in a bubble makes: the night of all customers, a report
-// each hour, and an export of which dues were lost.
+// of the leader's each hour, and an export of which dues were lost.
 var (
 	dusk     = time.Date(2026, 9, 30, 23, 0, 0, 0, time.UTC)
 	midnight = dusk.Add(time.Hour)
 	night    = dusk.Add(90 * time.Minute)
 
-	nightly = job{"renewals", "TZ=Europe/Berlin 30 2 * * *", true, dusk, night}
-	hourly  = job{"report", "0 * * * *", false, dusk, midnight}
+	nightly = job{name: "renewals", schedule: "TZ=Europe/Berlin 30 2 * * *", keyed: true, opened: dusk, next: night}
+	hourly  = job{name: "report", schedule: "0 * * * *", opened: dusk, next: midnight, leader: true}
 	cache   = job{name: "refresh", schedule: "@every 5m"}
-	tenth   = job{"export", "*/10 * * * *", false, dusk, dusk.Add(10 * time.Minute)}
+	tenth   = job{name: "export", schedule: "*/10 * * * *", opened: dusk, next: dusk.Add(10 * time.Minute)}
 )
 
 const (
@@ -50,6 +50,7 @@ func atNight(t *testing.T, test func(*testing.T, *desk)) {
 func (d *desk) night() {
 	d.t.Helper()
 	d.declare(nightly, hourly, cache, tenth)
+	d.lead()
 	d.run(tenth, dusk, tenth.next, midnight)
 	d.run(tenth, tenth.next, dusk.Add(40*time.Minute), midnight.Add(50*time.Minute))
 	d.run(hourly, dusk, midnight, midnight.Add(time.Hour))

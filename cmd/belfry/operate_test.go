@@ -33,6 +33,7 @@ func TestOperationMisuse(t *testing.T) {
 		{"pause r --namespace n --store mysql://u@h/db?tls=perhaps", "pause: store mysql://u@h/db: parameter tls: give true"},
 		{"jobs --timeout 0s" + here, "jobs: --timeout 0s: give a time above zero, such as 30s"},
 		{"jobs renewals" + here, `jobs: argument "renewals": it takes flags alone; see its --help`},
+		{"leader a" + here, `leader: argument "a": it takes flags alone; see its --help`},
 		{"runs --bogus" + here, "runs: unknown flag: --bogus; see belfry runs --help"},
 		{"runs --limit 0" + here, "runs: --limit 0: give 1 to 100000"},
 		{"runs --state asleep" + here, `runs: --state "asleep": give one of waiting, running, ended`},

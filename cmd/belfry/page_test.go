@@ -8,7 +8,7 @@ import (
 )
 
 // example is a command of an operation on a page, and what it prints.
-var example = regexp.MustCompile("(?s)```sh\n(belfry (?:jobs|runs|explain|gaps|commands|pause|resume|trigger|skip|backfill|cancel|retry)\\b[^\n]*)\n```\n\n```\n(.*?)\n```")
+var example = regexp.MustCompile("(?s)```sh\n(belfry (?:jobs|runs|leader|explain|gaps|commands|pause|resume|trigger|skip|backfill|cancel|retry)\\b[^\n]*)\n```\n\n```\n(.*?)\n```")
 
 // TestPage: what docs/commands.md says that these commands print stands in the transcript, and none lacks an example. With
 // -belfry.rewrite the page is written anew, from the transcript as it is.
@@ -46,7 +46,7 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range strings.Fields("jobs runs explain gaps commands pause trigger skip backfill cancel retry") {
+	for _, name := range strings.Fields("jobs runs leader explain gaps commands pause trigger skip backfill cancel retry") {
 		if !shown[name] {
 			t.Errorf("belfry %s has no example", name)
 		}

@@ -150,10 +150,10 @@ func (f *runsFlags) runs(ctx context.Context, c *scheduler.Client, filter idempo
 		return err
 	}
 	now := time.Now()
-	t := show.NewTable("DUE", "JOB", "KEY", "REQUEST", "STATE", "", "ATTEMPTS", "CRASHES", "REPLICA", "TEXT")
+	t := show.NewTable("DUE", "JOB", "KEY", "REQUEST", "STATE", "", "ATTEMPTS", "CRASHES", "REPLICA", "TERM", "TEXT")
 	for _, r := range list {
 		t.Add(show.Instant(r.ID.Due), r.ID.Job, ownKey(r.ID, keyed[r.ID.Job]), r.ID.Request, stateOf(r), whenOf(r, now),
-			strconv.Itoa(r.Attempt), count(r.Crashes), name(r.Replica), show.Line(show.Clip(r.Text, maxShown)))
+			strconv.Itoa(r.Attempt), count(r.Crashes), name(r.Replica), count(r.Term), show.Line(show.Clip(r.Text, maxShown)))
 	}
 	return t.Write(f.out)
 }
@@ -186,11 +186,11 @@ func whenOf(r idempotency.Run, now time.Time) string {
 }
 
 // count is a number that is only told where there is one.
-func count(n int) string {
+func count[N int | int64](n N) string {
 	if n == 0 {
 		return ""
 	}
-	return strconv.Itoa(n)
+	return strconv.FormatInt(int64(n), 10)
 }
 
 func name(s string) string {

@@ -14,7 +14,7 @@ const (
 	statusFailed   = 1   // the store cannot be reached or used, or whatever else went wrong
 	statusMisuse   = 2   // an argument or a flag is wrong
 	statusRejected = 3   // what is named is not there, or the command cannot be had of it
-	statusGaps     = 4   // gaps were found
+	statusAmiss    = 4   // what was asked for is told, and is not as it should be: there are gaps, or nobody leads
 	interrupted    = 130 // what shells report for a program that ended by Ctrl-C
 )
 

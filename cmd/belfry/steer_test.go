@@ -28,7 +28,7 @@ func TestSteer(t *testing.T) {
 			t.Errorf("a namespace that nobody has: %v", r)
 		}
 		d := deskOf(t, p.url, openStore(t, p.url, prefix))
-		d.declare(job{"renewals", "@every 24h", true, time.Now().UTC().Truncate(time.Second), time.Time{}})
+		d.declare(job{name: "renewals", schedule: "@every 24h", keyed: true, opened: time.Now().UTC().Truncate(time.Second)})
 		do := func(v any, args ...string) {
 			t.Helper()
 			r := belfry(t, "", slices.Concat(args, where)...)

@@ -44,6 +44,7 @@ type jobView struct {
 	Schedule   string   `json:"schedule"`
 	Keyed      bool     `json:"keyed"`
 	Guarantee  string   `json:"guarantee"`
+	Leader     bool     `json:"leader"`
 	Next       instant  `json:"next"`
 	Opened     instant  `json:"opened"`
 	PausedFrom instant  `json:"paused_from"`
@@ -54,7 +55,7 @@ type jobView struct {
 
 func (o *operation) viewJob(j scheduler.JobStatus) jobView {
 	v := jobView{
-		Job: j.Name, Schedule: j.Schedule, Keyed: j.Keyed, Guarantee: "correctness", Next: instant(j.Next), Opened: instant(j.Opened),
+		Job: j.Name, Schedule: j.Schedule, Keyed: j.Keyed, Guarantee: "correctness", Leader: j.Leader, Next: instant(j.Next), Opened: instant(j.Opened),
 		PausedFrom: instant(j.PausedFrom), Retired: instant(j.Retired), Replicas: j.Announced,
 	}
 	if j.Efficiency {
@@ -84,6 +85,7 @@ type runView struct {
 	Attempts int     `json:"attempts"`
 	Crashes  int     `json:"crashes"`
 	Fence    int64   `json:"fence"`
+	Term     int64   `json:"term"`
 	Replica  string  `json:"replica"`
 	Wake     instant `json:"wake"`
 	Started  instant `json:"started"`
@@ -95,7 +97,7 @@ func (o *operation) viewRun(r idempotency.Run) runView {
 	v := runView{
 		ID: o.idOf(r.ID), Job: r.ID.Job, keyView: viewKey(r.ID.Key), Due: instant(r.ID.Due), Request: r.ID.Request,
 		State: r.State.String(), Reason: r.Reason, Text: r.Text, Cancel: r.Cancel, Attempts: r.Attempt, Crashes: r.Crashes,
-		Fence: r.Fence, Replica: r.Replica, Wake: instant(r.Wake), Started: instant(r.Started), Finished: instant(r.Finished), Payload: r.Payload,
+		Fence: r.Fence, Term: r.Term, Replica: r.Replica, Wake: instant(r.Wake), Started: instant(r.Started), Finished: instant(r.Finished), Payload: r.Payload,
 	}
 	if r.State == idempotency.Ended {
 		v.Outcome = r.Outcome.String()
@@ -106,6 +108,19 @@ func (o *operation) viewRun(r idempotency.Run) runView {
 // idOf is the occurrence's name, as logs and receivers have it.
 func (o *operation) idOf(id idempotency.ID) string {
 	return jobs.Occurrence{Namespace: o.namespace, Job: id.Job, Key: id.Key, Due: id.Due, Request: id.Request}.ID()
+}
+
+type leaderView struct {
+	Leads   bool    `json:"leads"`
+	Replica string  `json:"replica"`
+	Term    int64   `json:"term"`
+	Since   instant `json:"since"`
+	Until   instant `json:"until"`
+	Why     string  `json:"why"`
+}
+
+func viewLeader(l idempotency.Leader) leaderView {
+	return leaderView{Leads: leads(l), Replica: l.Replica, Term: l.Term, Since: instant(l.Since), Until: instant(l.Until), Why: l.Why}
 }
 
 type explanationView struct {

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// stage is a show that plays.
+type stage struct {
+	o        showOptions
+	db       *database
+	lines    chan said
+	live     []*child
+	leader   *child // nil: nobody leads
+	reports  int    // that it has made
+	occasion int    // what --kill has done
+}
+
+// show starts three replicas, tells what they do, and when ctx ends or the last has ended stops them and counts.
+func show(ctx context.Context, o showOptions) (err error) {
+	dir, err := os.MkdirTemp("", "global-report-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if !o.storeElection && len(o.etcd) == 0 {
+		address, stop, err := startEtcd(ctx, filepath.Join(dir, "etcd"))
+		if err != nil {
+			return err
+		}
+		defer stop()
+		o.etcd = []string{address}
+		fmt.Printf("etcd\tlistens at %s\n", address)
+	}
+	file := filepath.Join(dir, "reports.db")
+	db, err := openDatabase(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	s := &stage{o: o, db: db, lines: make(chan said)}
+	return errors.Join(s.play(ctx, file), s.close(), s.count(context.WithoutCancel(ctx)))
+}
+
+// play returns when ctx has ended, or the show.
+func (s *stage) play(ctx context.Context, file string) error {
+	args := append([]string{"--store", file, "--bind", "127.0.0.1:0"}, s.o.arguments()...)
+	for _, name := range []string{"a", "b", "c"} {
+		c, err := startChild(name, args, s.lines)
+		if err != nil {
+			return err
+		}
+		s.live = append(s.live, c)
+		gossip := ""
+		for gossip == "" {
+			select {
+			case line := <-s.lines:
+				if s.hear(line); line.from == c && line.what == saysReady {
+					if _, err := fmt.Sscanf(line.text, readyText, new(int), &gossip); err != nil {
+						return fmt.Errorf("replica %s says %q: %w", name, line.text, err)
+					}
+				}
+				if line.ended {
+					return fmt.Errorf("replica %s %s", line.from.name, line.text)
+				}
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		if name == "a" {
+			args = append(args, "--seed", gossip)
+		}
+	}
+	for len(s.live) > 0 && !s.over() {
+		select {
+		case line := <-s.lines:
+			s.hear(line)
+			s.interfere(line)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// hear tells the reader what a replica says, and remembers who leads.
+func (s *stage) hear(line said) {
+	fmt.Printf("%s\t%s\t%s\n", line.from.name, line.what, line.text)
+	switch {
+	case line.ended:
+		s.live = slices.DeleteFunc(s.live, func(c *child) bool { return c == line.from })
+		if s.leader == line.from {
+			s.leader = nil
+		}
+	case line.what == saysLeads:
+		s.leader, s.reports = line.from, 0
+	case line.what == saysReport && line.from == s.leader:
+		s.reports++
+	}
+}
+
+// enough is how many reports a leader makes before something is done to it.
+const enough = 2
+
+// The occasions of --kill.
+const (
+	toBeKilled = iota
+	toLeave
+	toEnd
+	over
+)
+
+func (s *stage) over() bool { return s.occasion == over }
+
+// interfere does to the leader what the reader would, with --kill; else it says how.
+func (s *stage) interfere(line said) {
+	if !s.o.kill {
+		if line.what == saysLeads {
+			pid := line.from.cmd.Process.Pid
+			fmt.Printf("\tkill -9 %d kills the leader, kill %d lets it leave; Ctrl-C ends the show\n", pid, pid)
+		}
+		return
+	}
+	if s.leader == nil || s.reports < enough {
+		return
+	}
+	switch s.occasion {
+	case toBeKilled:
+		fmt.Printf("\tkill -9 %d, which is %s\n", s.leader.cmd.Process.Pid, s.leader.name)
+		s.leader.kill()
+	case toLeave:
+		fmt.Printf("\t%s is to leave\n", s.leader.name)
+		s.leader.leave()
+	}
+	s.leader = nil
+	s.occasion++
+}
+
+// close stops the replicas that live, and waits until they have ended.
+func (s *stage) close() error {
+	for _, c := range s.live {
+		c.leave()
+	}
+	for len(s.live) > 0 {
+		s.hear(<-s.lines)
+	}
+	return nil
+}
+
+// count holds the reports against the clock: one for each due.
+func (s *stage) count(ctx context.Context) error {
+	reports, terms, lacking, err := s.db.sum(ctx, s.o.every)
+	if err != nil {
+		return err
+	}
+	begun, err := s.db.underWay(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\t%d reports in %d terms, none twice", reports, terms)
+	for _, due := range lacking {
+		if !begun[due] {
+			fmt.Println()
+			return fmt.Errorf("the report of %s is lost", clock(due))
+		}
+		fmt.Printf("; that of %s follows when the lease of who had begun it has ended", clock(due))
+	}
+	fmt.Println(", none lost")
+	return nil
+}
