@@ -29,8 +29,8 @@ const namespace = "reports"
 func main() {
 	slog.SetLogLoggerLevel(slog.LevelWarn) // what happens is told in lines of its own
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second one ends it at once
 	err := run(ctx, os.Args[1:])
-	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "global-report:", err)
 		os.Exit(1)

@@ -24,6 +24,9 @@ const (
 	saysReport = "report"
 )
 
+// readyText follows saysReady.
+const readyText = "process %d, gossip %s"
+
 // replica runs until ctx ends. What it opens it closes in the opposite order.
 func replica(ctx context.Context, o replicaOptions) (err error) {
 	if o.untilEOF {
@@ -74,7 +77,7 @@ func replica(ctx context.Context, o replicaOptions) (err error) {
 	if err := s.OnLeader("count", count(db, say)); err != nil {
 		return err
 	}
-	say(saysReady, "process %d, gossip %s", os.Getpid(), members.Addr())
+	say(saysReady, readyText, os.Getpid(), members.Addr())
 	return s.Run(ctx)
 }
 

@@ -36,7 +36,7 @@ var rules = []struct {
 	{"link", checkLink},
 	{"faults", checkFaults},
 	{"scenarios", checkScenarios},
-	{"policies", checkPolicies},
+	{"shown", checkShown},
 }
 
 // TestHouse holds this repository to the rules.

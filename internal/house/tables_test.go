@@ -10,7 +10,6 @@ import (
 const (
 	scenariosPath = "internal/house/scenarios.txt"
 	scenarios     = 84
-	policiesPath  = "docs/policies.md"
 )
 
 var (
@@ -57,31 +56,32 @@ func checkScenarios(t *tree) (bad []string) {
 	return bad
 }
 
-// checkPolicies: each row of the tables of policies names tests, and each of these exists.
-func checkPolicies(t *tree) (bad []string) {
-	text, err := fs.ReadFile(t.root, policiesPath)
-	if err != nil {
-		return []string{fmt.Sprintf("%s:1: %v", policiesPath, err)}
-	}
+// checkShown: each row of a table whose last column says by which tests it is shown names tests, and each of these exists.
+func checkShown(t *tree) (bad []string) {
 	known, rows := t.functions(), 0
-	for i, line := range strings.Split(string(text), "\n") {
-		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		if !strings.HasPrefix(line, "| ") || cells[0] == "policy" || strings.HasPrefix(cells[0], "-") {
-			continue
-		}
-		rows++
-		names := shownBy.FindAllStringSubmatch(cells[len(cells)-1], -1)
-		if len(names) == 0 {
-			bad = append(bad, fmt.Sprintf("%s:%d: the row of %s names no test", policiesPath, i+1, cells[0]))
-		}
-		for _, n := range names {
-			if !known[n[1]] {
-				bad = append(bad, fmt.Sprintf("%s:%d: there is no test %s", policiesPath, i+1, n[1]))
+	for _, p := range t.pages {
+		in := false
+		for i, line := range strings.Split(p.text, "\n") {
+			cells := strings.Split(strings.Trim(line, "| "), " | ")
+			head := cells[len(cells)-1] == "shown by"
+			in = strings.HasPrefix(line, "|") && (in || head)
+			if !in || head || strings.HasPrefix(line, "|-") {
+				continue
+			}
+			rows++
+			names := shownBy.FindAllStringSubmatch(cells[len(cells)-1], -1)
+			if len(names) == 0 {
+				bad = append(bad, fmt.Sprintf("%s:%d: the row of %s names no test", p.path, i+1, cells[0]))
+			}
+			for _, n := range names {
+				if !known[n[1]] {
+					bad = append(bad, fmt.Sprintf("%s:%d: there is no test %s", p.path, i+1, n[1]))
+				}
 			}
 		}
 	}
 	if rows == 0 {
-		bad = append(bad, policiesPath+":1: it has no rows")
+		bad = append(bad, "docs:1: no table is shown by tests")
 	}
 	return bad
 }
