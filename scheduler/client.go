@@ -42,8 +42,8 @@ type By struct {
 type JobStatus struct {
 	Name, Schedule string
 	Keyed          bool
+	Leader         bool             // the leader runs it (jobs.Leader)
 	Efficiency     bool             // the store has no record of its scheduled runs
-	Leader         bool             // its dues are the leader's
 	Next           time.Time        // its next due; zero: none, or nobody can tell, since the schedule is a program's own, or the job is retired
 	Opened         time.Time        // every due up to here is decided; zero for an efficiency job
 	PausedFrom     time.Time        // dues from here on are skipped; zero: it is not paused. Earlier than the last Pause where dues of the pause before were not decided then

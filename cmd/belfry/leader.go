@@ -57,7 +57,7 @@ func leads(l idempotency.Leader) bool { return l.Term != 0 && l.Until.IsZero() }
 // aboutLeader is who leads, or did, in lines.
 func aboutLeader(l idempotency.Leader, now time.Time) string {
 	at := func(t time.Time) string { return fmt.Sprintf("%s (%s)", show.Instant(t), show.Age(t, now)) }
-	why := show.Line(show.Clip(l.Why, maxWhy))
+	why := show.Line(l.Why)
 	switch {
 	case l.Term == 0:
 		return "nobody leads, and nobody ever has\n"
@@ -66,6 +66,3 @@ func aboutLeader(l idempotency.Leader, now time.Time) string {
 	}
 	return fmt.Sprintf("nobody leads since %s\n%s led last, since %s, in term %d: %s\n", at(l.Until), show.Word(l.Replica), at(l.Since), l.Term, why)
 }
-
-// maxWhy is how many characters of a reason are shown.
-const maxWhy = 200

@@ -48,7 +48,9 @@ func replica(ctx context.Context, o replicaOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, members.Close()) }()
 
-	say := func(what, format string, a ...any) { fmt.Printf("%s\t%s\t"+format+"\n", append([]any{members.Self(), what}, a...)...) }
+	say := func(what, format string, a ...any) {
+		fmt.Printf("%s\t%s\t"+format+"\n", append([]any{members.Self(), what}, a...)...)
+	}
 	config := scheduler.Config{
 		Namespace: namespace, Members: members, Store: db.store, Lease: o.lease,
 		Hooks: []scheduler.Hooks{{Led: func(_ context.Context, l scheduler.Led) {
@@ -100,7 +102,7 @@ func report(every time.Duration, db *database, say say) jobs.Job {
 		Name:      jobName,
 		Schedule:  jobs.Every(every),
 		Placement: jobs.Leader,
-		Overlap:   jobs.OverlapAllow,               // reports do not wait for the one that a killed leader had begun
+		Overlap:   jobs.OverlapAllow,                   // reports do not wait for the one that a killed leader had begun
 		Missed:    jobs.Missed{Policy: jobs.MissedAll}, // each is wanted, however late
 		Run: func(ctx context.Context, o jobs.Occurrence) error {
 			// The report and the end of its run commit together: a leader that was overtaken meanwhile adds no second one.

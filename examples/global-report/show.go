@@ -43,7 +43,12 @@ func show(ctx context.Context, o showOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
 	s := &stage{o: o, db: db, lines: make(chan said)}
-	return errors.Join(s.play(ctx, file), s.close(), s.count(context.WithoutCancel(ctx)))
+	err = s.play(ctx, file)
+	s.close()
+	if err != nil {
+		return err
+	}
+	return s.count(context.WithoutCancel(ctx))
 }
 
 // play returns when ctx has ended, or the show.
@@ -141,14 +146,13 @@ func (s *stage) interfere(line said) {
 }
 
 // close stops the replicas that live, and waits until they have ended.
-func (s *stage) close() error {
+func (s *stage) close() {
 	for _, c := range s.live {
 		c.leave()
 	}
 	for len(s.live) > 0 {
 		s.hear(<-s.lines)
 	}
-	return nil
 }
 
 // count holds the reports against the clock: one for each due.
