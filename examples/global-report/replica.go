@@ -30,11 +30,11 @@ const readyText = "process %d, gossip %s"
 // replica runs until ctx ends. What it opens it closes in the opposite order.
 func replica(ctx context.Context, o replicaOptions) (err error) {
 	if o.untilEOF {
-		var stop context.CancelFunc
-		ctx, stop = context.WithCancel(ctx)
+		var stop context.CancelCauseFunc
+		ctx, stop = context.WithCancelCause(ctx)
 		go func() {
 			io.Copy(io.Discard, os.Stdin) // whatever ends it
-			stop()
+			stop(errors.New("its standard input ended"))
 		}()
 	}
 	db, err := openDatabase(ctx, o.store)
@@ -65,7 +65,7 @@ func replica(ctx context.Context, o replicaOptions) (err error) {
 			return fmt.Errorf("etcd: %w", err)
 		}
 		defer client.Close()
-		if config.Elector, err = etcdelector.New(client, &etcdelector.Options{Prefix: namespace, Lease: o.lease}); err != nil {
+		if config.Elector, err = etcdelector.New(client, &etcdelector.Options{Prefix: namespace, Name: members.Self(), Lease: o.lease}); err != nil {
 			return err
 		}
 	}

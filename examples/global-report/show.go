@@ -109,7 +109,7 @@ func (s *stage) hear(line said) {
 }
 
 // enough is how many reports a leader makes before something is done to it.
-const enough = 2
+const enough = 3
 
 // The occasions of --kill.
 const (
