@@ -14,7 +14,6 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/idempotency/sqlite"
 	"github.com/belfry-go/belfry/jobs"
-	"github.com/belfry-go/belfry/scheduler"
 )
 
 // database is what this service keeps, beside the scheduler's store and in the same file.
@@ -107,12 +106,8 @@ func (d *database) sum(ctx context.Context, every time.Duration) (reports, terms
 
 // underWay says of which dues the run has begun, or waits to begin, and has not ended.
 func (d *database) underWay(ctx context.Context) (map[time.Time]bool, error) {
-	client, err := scheduler.NewClient(namespace, d.store)
-	if err != nil {
-		return nil, err
-	}
 	dues := make(map[time.Time]bool)
-	for r, err := range client.Runs(ctx, idempotency.Filter{Job: jobName}) {
+	for r, err := range d.store.List(ctx, idempotency.Filter{Namespace: namespace, Job: jobName}) {
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -43,7 +44,10 @@ func run(ctx context.Context, args []string) error {
 		if err := parse(o.flags(), args[1:]); err != nil {
 			return err
 		}
-		return replica(ctx, o)
+		if o.untilEOF {
+			ctx = untilEOF(ctx)
+		}
+		return unlessStopped(ctx, replica(ctx, o))
 	}
 	var o showOptions
 	if err := parse(o.flags(), args); err != nil {
@@ -52,7 +56,25 @@ func run(ctx context.Context, args []string) error {
 	if o.storeElection && len(o.etcd) > 0 {
 		return errors.New("--store-election needs no --etcd; give one of them")
 	}
-	return show(ctx, o)
+	return unlessStopped(ctx, show(ctx, o))
+}
+
+// untilEOF returns a context that ends with standard input too.
+func untilEOF(ctx context.Context) context.Context {
+	ctx, stop := context.WithCancelCause(ctx)
+	go func() {
+		io.Copy(io.Discard, os.Stdin) // whatever ends it
+		stop(errors.New("its standard input ended"))
+	}()
+	return ctx
+}
+
+// unlessStopped drops the error of what was told to stop before it had begun.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
+		return nil
+	}
+	return err
 }
 
 // cluster is what all replicas are started with alike.
@@ -96,8 +118,9 @@ func (o *showOptions) flags() *flag.FlagSet {
 // replicaOptions are what one replica is started with.
 type replicaOptions struct {
 	cluster
-	name, store, bind, seed string
-	untilEOF                bool
+	name, store, bind string
+	seeds             []string
+	untilEOF          bool
 }
 
 func (o *replicaOptions) flags() *flag.FlagSet {
@@ -105,7 +128,10 @@ func (o *replicaOptions) flags() *flag.FlagSet {
 	f.StringVar(&o.name, "name", "", "this replica's `name`, unlike all others' (default: the host's)")
 	f.StringVar(&o.store, "store", "reports.db", "SQLite `file` that all replicas share, made where it is missing")
 	f.StringVar(&o.bind, "bind", "127.0.0.1:7946", "gossip `address`; port 0 takes a free one")
-	f.StringVar(&o.seed, "seed", "", "gossip `address` of another replica")
+	f.Func("seed", "gossip `address` of another replica; repeat it for more", func(s string) error {
+		o.seeds = append(o.seeds, s)
+		return nil
+	})
 	o.cluster.flags(f)
 	f.BoolVar(&o.untilEOF, "until-eof", false, "stop at the end of standard input too, so that it outlives no program that started it")
 	return f

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -29,20 +28,12 @@ const readyText = "process %d, gossip %s"
 
 // replica runs until ctx ends. What it opens it closes in the opposite order.
 func replica(ctx context.Context, o replicaOptions) (err error) {
-	if o.untilEOF {
-		var stop context.CancelCauseFunc
-		ctx, stop = context.WithCancelCause(ctx)
-		go func() {
-			io.Copy(io.Discard, os.Stdin) // whatever ends it
-			stop(errors.New("its standard input ended"))
-		}()
-	}
 	db, err := openDatabase(ctx, o.store)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	members, err := membership.Join(ctx, membership.Config{Name: o.name, Namespace: namespace, Bind: o.bind, Seeds: seeds(o.seed)})
+	members, err := membership.Join(ctx, membership.Config{Name: o.name, Namespace: namespace, Bind: o.bind, Seeds: o.seeds})
 	if err != nil {
 		return err
 	}
@@ -81,13 +72,6 @@ func replica(ctx context.Context, o replicaOptions) (err error) {
 	}
 	say(saysReady, readyText, os.Getpid(), members.Addr())
 	return s.Run(ctx)
-}
-
-func seeds(address string) []string {
-	if address == "" {
-		return nil
-	}
-	return []string{address}
 }
 
 // jobName is the global job's.

@@ -55,36 +55,17 @@ func show(ctx context.Context, o showOptions) (err error) {
 func (s *stage) play(ctx context.Context, file string) error {
 	args := append([]string{"--store", file, "--bind", "127.0.0.1:0"}, s.o.arguments()...)
 	for _, name := range []string{"a", "b", "c"} {
-		c, err := startChild(name, args, s.lines)
+		gossip, err := s.start(ctx, name, args)
 		if err != nil {
 			return err
 		}
-		s.live = append(s.live, c)
-		gossip := ""
-		for gossip == "" {
-			select {
-			case line := <-s.lines:
-				if s.hear(line); line.from == c && line.what == saysReady {
-					if _, err := fmt.Sscanf(line.text, readyText, new(int), &gossip); err != nil {
-						return fmt.Errorf("replica %s says %q: %w", name, line.text, err)
-					}
-				}
-				if line.ended {
-					return fmt.Errorf("replica %s %s", line.from.name, line.text)
-				}
-			case <-ctx.Done():
-				return nil
-			}
-		}
-		if name == "a" {
-			args = append(args, "--seed", gossip)
-		}
+		args = append(args, "--seed", gossip)
 	}
 	for len(s.live) > 0 && !s.over() {
 		select {
 		case line := <-s.lines:
 			s.hear(line)
-			s.interfere(line)
+			s.interfere()
 		case <-ctx.Done():
 			return nil
 		}
@@ -92,7 +73,34 @@ func (s *stage) play(ctx context.Context, file string) error {
 	return nil
 }
 
-// hear tells the reader what a replica says, and remembers who leads.
+// start starts a replica, and returns its gossip address once it is ready.
+func (s *stage) start(ctx context.Context, name string, args []string) (gossip string, err error) {
+	c, err := startChild(name, args, s.lines)
+	if err != nil {
+		return "", err
+	}
+	s.live = append(s.live, c)
+	for {
+		select {
+		case line := <-s.lines:
+			s.hear(line)
+			switch {
+			case line.from != c:
+			case line.what == saysReady:
+				if _, err := fmt.Sscanf(line.text, readyText, new(int), &gossip); err != nil {
+					return "", fmt.Errorf("replica %s says %q: %w", name, line.text, err)
+				}
+				return gossip, nil
+			case line.ended:
+				return "", fmt.Errorf("replica %s %s before it was ready", name, line.text)
+			}
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// hear tells the reader what a replica says, and of a leader what to do to it; and remembers who leads.
 func (s *stage) hear(line said) {
 	fmt.Printf("%s\t%s\t%s\n", line.from.name, line.what, line.text)
 	switch {
@@ -103,13 +111,16 @@ func (s *stage) hear(line said) {
 		}
 	case line.what == saysLeads:
 		s.leader, s.reports = line.from, 0
+		if pid := line.from.cmd.Process.Pid; !s.o.kill {
+			fmt.Printf("\tkill -9 %d kills the leader, kill %d lets it leave; Ctrl-C ends the show\n", pid, pid)
+		}
 	case line.what == saysReport && line.from == s.leader:
 		s.reports++
 	}
 }
 
 // enough is how many reports a leader makes before something is done to it.
-const enough = 3
+const enough = 2
 
 // The occasions of --kill.
 const (
@@ -121,16 +132,9 @@ const (
 
 func (s *stage) over() bool { return s.occasion == over }
 
-// interfere does to the leader what the reader would, with --kill; else it says how.
-func (s *stage) interfere(line said) {
-	if !s.o.kill {
-		if line.what == saysLeads {
-			pid := line.from.cmd.Process.Pid
-			fmt.Printf("\tkill -9 %d kills the leader, kill %d lets it leave; Ctrl-C ends the show\n", pid, pid)
-		}
-		return
-	}
-	if s.leader == nil || s.reports < enough {
+// interfere does to the leader, with --kill, what the reader would.
+func (s *stage) interfere() {
+	if !s.o.kill || s.leader == nil || s.reports < enough {
 		return
 	}
 	switch s.occasion {
@@ -165,7 +169,7 @@ func (s *stage) count(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\t%d reports in %d terms, none twice", reports, terms)
+	fmt.Printf("\treports: %d, terms: %d, none twice", reports, terms)
 	for _, due := range lacking {
 		if !begun[due] {
 			fmt.Println()
