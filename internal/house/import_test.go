@@ -53,7 +53,9 @@ var onlyIn = []struct {
 	{"github.com/anishathalye/porcupine", []string{"internal/ordeal"}},
 	{"go.yaml.in/yaml", []string{"examples"}},
 	{"github.com/redis/go-redis", []string{"idempotency/redis", "cmd", "examples"}},
-	{"go.etcd.io/etcd", []string{"idempotency/etcd", "membership/etcdelector", "cmd", "examples"}},
+	{"go.etcd.io/etcd/server", []string{"internal/etcdservers", "examples"}}, // a consumer's binary has no server in it
+	{"go.etcd.io/etcd", []string{"idempotency/etcd", "membership/etcdelector", "internal/etcdservers", "internal/etcdrig", "examples"}},
+	{"go.uber.org/zap", []string{"membership/etcdelector", "internal/etcdservers", "internal/etcdrig", "examples"}}, // silences etcd's log
 	{"github.com/prometheus", []string{"scheduler/promhooks", "examples"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},
 	{"github.com/spf13/pflag", []string{"cmd"}},

@@ -1,0 +1,222 @@
+package etcdservers
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+
+	"github.com/belfry-go/belfry/internal/faultproxy"
+)
+
+// Config says which servers a test needs.
+type Config struct {
+	Members int   // default 1
+	Quota   int64 // bytes of data, after which a member raises NOSPACE; default etcd's
+}
+
+// Servers are etcd servers that form one cluster. Its methods are for the test's own goroutine.
+type Servers struct {
+	t       testing.TB
+	members []*member
+}
+
+// member is one server, running or not.
+type member struct {
+	config *embed.Config
+	peers  *faultproxy.Proxy // other members reach this one through it
+	etcd   *embed.Etcd       // nil: stopped
+}
+
+// patience bounds the waits for a server. A loaded machine needs seconds where an idle one needs 50 ms.
+const patience = time.Minute
+
+// tries bounds how often ports are drawn anew, where another process took one between its drawing and its use.
+const tries = 5
+
+// Start starts servers and waits until all of them answer. They end with the test.
+func Start(t testing.TB, c Config) *Servers {
+	t.Helper()
+	for range tries {
+		s := &Servers{t: t, members: configs(t, c)}
+		err := s.start()
+		if err == nil {
+			t.Cleanup(s.stop)
+			return s
+		}
+		s.stop()
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatalf("etcdservers: start: %v", err)
+		}
+	}
+	t.Fatalf("etcdservers: no free ports in %d tries", tries)
+	return nil
+}
+
+func (s *Servers) start() error {
+	for _, m := range s.members {
+		if err := m.start(); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.members {
+		if err := m.ready(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop halts all members before it closes any: one that is closed waits for the connections of those that live.
+func (s *Servers) stop() {
+	for _, m := range s.members {
+		m.halt()
+	}
+	for _, m := range s.members {
+		m.stop()
+		m.peers.Close()
+	}
+}
+
+// Stop stops a member, by its number from 0; it keeps its data. A stopped one is left alone.
+func (s *Servers) Stop(i int) { s.members[i].stop() }
+
+// Restart starts a stopped member on its data and ports. It does not wait for a quorum, which may be missing.
+func (s *Servers) Restart(i int) {
+	s.t.Helper()
+	if err := s.members[i].start(); err != nil {
+		s.t.Fatalf("etcdservers: restart of member %d: %v", i, err)
+	}
+}
+
+// Ready waits until a member answers, which takes a quorum.
+func (s *Servers) Ready(i int) {
+	s.t.Helper()
+	if err := s.members[i].ready(); err != nil {
+		s.t.Fatalf("etcdservers: member %d: %v", i, err)
+	}
+}
+
+// Addr is the host:port on which a member serves its clients, for a proxy before it.
+func (s *Servers) Addr(i int) string { return s.members[i].config.ListenClientUrls[0].Host }
+
+// Endpoints are what clients of all members dial.
+func (s *Servers) Endpoints() []string {
+	var all []string
+	for i := range s.members {
+		all = append(all, "http://"+s.Addr(i))
+	}
+	return all
+}
+
+// Client returns a client of the given endpoints, or of all members. It logs nothing and is closed with the test.
+func (s *Servers) Client(t testing.TB, endpoints ...string) *clientv3.Client {
+	t.Helper()
+	if len(endpoints) == 0 {
+		endpoints = s.Endpoints()
+	}
+	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatalf("etcdservers: client: %v", err)
+	}
+	t.Cleanup(func() { c.Close() }) // a test may have closed it
+	return c
+}
+
+// configs draws ports and names for the members of a cluster.
+func configs(t testing.TB, c Config) []*member {
+	t.Helper()
+	n := max(c.Members, 1)
+	dir, addrs := t.TempDir(), freeAddrs(t, 2*n)
+	var all []*member
+	var cluster []string
+	for i := range n {
+		e := embed.NewConfig()
+		e.Name = fmt.Sprintf("m%d", i)
+		e.Dir = filepath.Join(dir, e.Name)
+		e.ListenClientUrls = []url.URL{{Scheme: "http", Host: addrs[2*i]}}
+		e.AdvertiseClientUrls = e.ListenClientUrls
+		proxy, err := faultproxy.Listen(addrs[2*i+1])
+		if err != nil {
+			t.Fatalf("etcdservers: %v", err)
+		}
+		e.ListenPeerUrls = []url.URL{{Scheme: "http", Host: addrs[2*i+1]}}
+		e.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: proxy.Addr()}}
+		e.TickMs, e.ElectionMs = 10, 100
+		if n > 1 { // a busy machine delays heartbeats, and a leader that is deposed for that helps no test
+			e.TickMs, e.ElectionMs = 50, 500
+		}
+		e.UnsafeNoFsync = true
+		e.QuotaBackendBytes = c.Quota
+		e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+		cluster = append(cluster, e.Name+"="+e.AdvertisePeerUrls[0].String())
+		all = append(all, &member{config: e, peers: proxy})
+	}
+	for _, m := range all {
+		m.config.InitialCluster = strings.Join(cluster, ",")
+	}
+	return all
+}
+
+// freeAddrs returns addresses that are free while it looks; all are held at once, so that none comes twice.
+func freeAddrs(t testing.TB, n int) []string {
+	t.Helper()
+	var all []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatalf("etcdservers: %v", err)
+		}
+		defer l.Close()
+		all = append(all, l.Addr().String())
+	}
+	return all
+}
+
+func (m *member) start() (err error) {
+	if m.etcd == nil {
+		m.peers.Refuse(false)
+		m.etcd, err = embed.StartEtcd(m.config)
+	}
+	return err
+}
+
+func (m *member) ready() error {
+	select {
+	case <-m.etcd.Server.ReadyNotify():
+		return nil
+	case err := <-m.etcd.Err():
+		return err
+	case <-time.After(patience):
+		return fmt.Errorf("not ready after %v", patience)
+	}
+}
+
+// halt does not hand the leader's office to another member first, which would wait for one that is gone. Connections of its peers,
+// which etcd would leave to a timeout of 5 s, end here.
+func (m *member) halt() {
+	if m.etcd == nil {
+		return
+	}
+	m.etcd.Server.HardStop()
+	m.peers.Refuse(true)
+	m.peers.Reset()
+}
+
+func (m *member) stop() {
+	if m.etcd == nil {
+		return
+	}
+	m.halt()
+	m.etcd.Close()
+	m.etcd = nil
+}
