@@ -35,6 +35,10 @@ var everybody = &share{most: maxInt}
 // shareOf is our share of a job. It is computed anew when the members change, or what is known of them.
 func (c *Core) shareOf(j *job) *share {
 	switch {
+	case j.ofLeader() && c.leader.term != 0:
+		return c.leader.alone
+	case c.held(j):
+		return c.leader.others
 	case j.Limit.Cluster == 0:
 		return everybody
 	case j.share == nil && c.ring == nil:
