@@ -26,7 +26,8 @@ type Client struct {
 	namespace string
 	history   idempotency.History
 	control   idempotency.Control
-	lacks     error // why there is neither; nil: there are both
+	leaders   idempotency.Leaders // nil: the store keeps none
+	lacks     error               // why there is neither; nil: there are both
 }
 
 // By says who asks, and why; both are recorded.
@@ -42,6 +43,7 @@ type By struct {
 type JobStatus struct {
 	Name, Schedule string
 	Keyed          bool
+	Leader         bool             // the leader runs it (jobs.Leader)
 	Efficiency     bool             // the store has no record of its scheduled runs
 	Next           time.Time        // its next due; zero: none, or nobody can tell, since the schedule is a program's own, or the job is retired
 	Opened         time.Time        // every due up to here is decided; zero for an efficiency job
@@ -74,6 +76,7 @@ func newClient(namespace string, store idempotency.Store) *Client {
 	var reads, steers bool
 	c.history, reads = store.(idempotency.History)
 	c.control, steers = store.(idempotency.Control)
+	c.leaders, _ = store.(idempotency.Leaders)
 	switch {
 	case !reads:
 		c.lacks = fmt.Errorf("%w that keeps a record for people; %T does not implement idempotency.History", ErrNoStore, store)

@@ -35,7 +35,7 @@ func come(now time.Time) time.Time { return now.Add(tolerance).Truncate(time.Sec
 
 func statusOf(o idempotency.Overview, e idempotency.Entry) JobStatus {
 	j := JobStatus{
-		Name: e.Job, Schedule: e.Schedule, Keyed: e.Keyed, Efficiency: efficient(e),
+		Name: e.Job, Schedule: e.Schedule, Keyed: e.Keyed, Leader: e.Leader, Efficiency: efficient(e),
 		Opened: e.Opened, Retired: e.Retired, Announced: replicas(o, e.Job, ""),
 	}
 	if paused(e) {

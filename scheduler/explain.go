@@ -74,7 +74,8 @@ type explainer struct {
 	due      *idempotency.Due    // of a job with keys
 	older    bool                // there is an older record of the job
 	commands []idempotency.Command
-	redone   time.Time // when a person last made older runs of the job wait; zero: never
+	leader   *idempotency.Leader // of a job of the leader, where the store keeps it
+	redone   time.Time           // when a person last made older runs of the job wait; zero: never
 
 	sentences []string
 }
@@ -113,6 +114,9 @@ func (x *explainer) read(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := x.readLeader(ctx); err != nil {
+		return err
+	}
 	if err := x.readCommands(ctx); err != nil || x.run == nil {
 		return err
 	}
@@ -147,7 +151,7 @@ func (x *explainer) tell() {
 	x.tellEntry()
 	if !x.settled() {
 		x.tellCode()
-		x.tellOwner()
+		x.tellWho()
 	}
 }
 

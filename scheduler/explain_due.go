@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
@@ -117,6 +118,8 @@ func (x *explainer) tellPasses(passes []idempotency.Pass, on string) {
 	switch {
 	case len(who) > 0:
 		x.say("At work on %s: replica %s. It reads keys from the KeySource and claims them as workers become free.", on, strings.Join(who, "; replica "))
+	case gone > 0 && x.entry.Leader && !x.led():
+		x.say("Those who were at work on %s are gone; who may run it now goes on.", on)
 	case gone > 0:
 		x.say("Those who were at work on %s are gone; the next in rank go on with it within seconds, if they have the job's code.", on)
 	default:
@@ -147,14 +150,13 @@ func (x *explainer) tellOwner() {
 	x.say("By the default ring layout over the live replicas %s owner is now %q; members may see others alive than the store does.", whose, r.Owner(x.id.Key))
 }
 
+// inForce is the hash of the definition that runs.
+func (x *explainer) inForce() string { return cmp.Or(x.entry.InForce, x.entry.Hash) }
+
 // tellCode says which live replicas can run it.
 func (x *explainer) tellCode() {
 	o, e := x.overview, x.entry
-	hash := e.InForce
-	if hash == "" {
-		hash = e.Hash
-	}
-	same := replicas(o, e.Job, hash)
+	same := replicas(o, e.Job, x.inForce())
 	other := slices.DeleteFunc(replicas(o, e.Job, ""), func(n string) bool { return slices.Contains(same, n) })
 	switch {
 	case len(o.Sessions) == 0:

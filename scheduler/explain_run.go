@@ -59,7 +59,7 @@ func (x *explainer) tellClaim() {
 	if r.Attempt > 1 || r.Attempt == 1 && r.State != idempotency.Ended || r.Crashes > 0 {
 		last = " last"
 	}
-	x.say("Replica %q claimed it%s at %s, %s after its due, with fence %d.", r.Replica, last, instant(r.Started), span(r.Started.Sub(r.ID.Due)), r.Fence)
+	x.say("Replica %q claimed it%s at %s, %s after its due, with fence %d%s.", r.Replica, last, instant(r.Started), span(r.Started.Sub(r.ID.Due)), r.Fence, x.asLeader())
 }
 
 // tellTries says what it took so far.
@@ -102,7 +102,11 @@ func (x *explainer) tellRunning() {
 	x.tellClaim()
 	s := x.session(r.Session)
 	if s == nil {
-		x.say("The session of that claim is not alive any more: the replica died, stopped, or could not reach the store in time. Another one takes the run up within seconds, if one has the job's code and a free worker.")
+		next := "Another one takes the run up within seconds, if one has the job's code and a free worker."
+		if x.entry.Leader {
+			next = "The leader takes the run up within seconds, once somebody leads who has the job's code and a free worker."
+		}
+		x.say("The session of that claim is not alive any more: the replica died, stopped, or could not reach the store in time. %s", next)
 	} else {
 		x.say("It has been at work for %s, in attempt %d. That replica's session is alive: its lease lasts until %s, unless it is renewed before.", span(now.Sub(r.Started)), r.Attempt+1, instant(s.Expires))
 	}
@@ -140,7 +144,14 @@ func (x *explainer) tellWaiting() {
 		x.say("Another run of its key is at work, and unless Job.Overlap allows more, one at a time is: %s.", x.held())
 		return
 	}
-	x.say("It waits for a free worker on a replica that has the job's code.")
+	switch {
+	case x.led():
+		x.say("It waits for a free worker on the leader.")
+	case x.entry.Leader:
+		x.say("It waits for a replica that may run it.")
+	default:
+		x.say("It waits for a free worker on a replica that has the job's code.")
+	}
 }
 
 // held names the run that holds the key, or held it.

@@ -155,6 +155,8 @@ func (r *runner) observe(a core.Action) {
 		r.session = false
 		r.report()
 		r.log.Warn("session lost; its handlers are canceled and a new one is opened", "session", a.Session, "why", a.Why)
+	case core.Led:
+		r.observeLeader(a)
 	case core.Orphaned:
 		r.logOrphan(a)
 		notify(o, func(h Hooks) func(context.Context, idempotency.Orphan) { return h.Orphaned }, idempotency.Orphan(a))
@@ -240,11 +242,14 @@ func (r *runner) debug(msg string, o jobs.Occurrence, more ...any) {
 	}
 }
 
-// about is the attributes that name a run; the request only where a person asked for it.
+// about is the attributes that name a run; the request only where a person asked for it, the term only where a leader claimed it.
 func about(o jobs.Occurrence, more ...any) []any {
 	a := []any{"job", o.Job, "key", o.Key, "due", o.Due}
 	if o.Request != "" {
 		a = append(a, "request", o.Request)
+	}
+	if o.Term > 0 {
+		a = append(a, "term", o.Term)
 	}
 	return append(append(a, "fence", o.Fence, "attempt", o.Attempt), more...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // runner is one Run: the loop that owns the core, and the goroutines that act for it.
@@ -27,9 +29,9 @@ type runner struct {
 	end   context.CancelFunc
 	start time.Time // origin of the monotonic clock
 
-	ours     sync.WaitGroup // calls, ring, pulls
+	ours     sync.WaitGroup // calls, ring, pulls, waits for roles
 	told     chan struct{}  // closed when the last announcement was told, or given up
-	users    sync.WaitGroup // handlers, key sources and hints, which may not come back
+	users    sync.WaitGroup // handlers, key sources, roles, the elector and hints, which may not come back
 	cancels  map[int64]context.CancelCauseFunc
 	streams  map[int64]*stream
 	states   chan core.Announce // the latest announcement; has room for one, closed after the loop
@@ -41,6 +43,10 @@ type runner struct {
 	state   core.Announce
 	session bool // one has our jobs, or there is no store
 	inRing  bool
+
+	roles     *roles
+	leading   leading
+	candidacy candidacy
 }
 
 func newRunner(s *Scheduler) *runner {
@@ -54,11 +60,11 @@ func newRunner(s *Scheduler) *runner {
 		Partitions: s.partitions, Concurrency: c.Concurrency,
 		Lease: c.Lease, Grace: c.Grace, Sweep: c.Sweep, Drain: c.Drain,
 		MissedAfter: c.MissedAfter, Horizon: c.Horizon, Retention: c.Retention, Tolerance: tolerance,
-		Store: c.Store != nil,
-		Rand:  rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		Store: c.Store != nil, Elected: c.Elector != nil,
+		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 	return &runner{
-		s: s, cfg: c, mail: s.mail, session: c.Store == nil,
+		s: s, cfg: c, mail: s.mail, session: c.Store == nil, roles: &s.roles,
 		log:     c.Logger.With("namespace", c.Namespace, "replica", c.Members.Self()),
 		core:    core.New(cc),
 		cancels: map[int64]context.CancelCauseFunc{}, streams: map[int64]*stream{},
@@ -69,6 +75,7 @@ func newRunner(s *Scheduler) *runner {
 func (r *runner) run(ctx context.Context) error {
 	r.base, r.end = context.WithCancel(context.WithoutCancel(ctx))
 	r.start = time.Now()
+	r.roles.prepare(r)
 	r.observer = newObserver(r.base, r.cfg.Hooks, r.log)
 	r.tellZones()
 	r.hearFences() // before a session is opened
@@ -79,6 +86,7 @@ func (r *runner) run(ctx context.Context) error {
 	}
 	go r.announce()
 	r.loop(ctx)
+	r.leaveElection()
 	r.finishUsers()
 	close(r.states)
 	<-r.told
@@ -105,10 +113,11 @@ func (r *runner) loop(ctx context.Context) {
 		}
 		events := r.mail.take()
 		r.forget(events)
-		for _, a := range r.core.Step(r.now(), events...) {
+		for _, a := range r.core.Step(r.now(), r.heed(events)...) {
 			r.perform(a)
 		}
 		r.observeLoad()
+		r.warnLeaderless()
 		timer.Reset(r.core.Wake() - r.now().Mono)
 	}
 }
@@ -129,7 +138,7 @@ func (r *runner) now() core.Instant {
 	return core.Instant{Mono: t.Sub(r.start), Wall: t.Round(0).UTC()}
 }
 
-// forget drops what belonged to handlers that have returned.
+// forget drops what belonged to handlers that have returned, and notes what the runner itself has to know.
 func (r *runner) forget(events []core.Event) {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -139,6 +148,8 @@ func (r *runner) forget(events []core.Event) {
 			if e.End {
 				r.closeStream(e.Stream)
 			}
+		case core.JobsChanged:
+			r.leading.needed = e.Roles || slices.ContainsFunc(e.Jobs, func(j jobs.Job) bool { return j.Placement == jobs.Leader })
 		case core.RingChanged:
 			r.inRing = e.Ring != nil && len(e.Ring.Owned(r.cfg.Members.Self())) > 0
 			r.report()
@@ -173,6 +184,10 @@ func (r *runner) perform(a core.Action) {
 		r.tell(a)
 	case core.Hint:
 		r.hint(a)
+	case core.Stand:
+		r.stand(a.On)
+	case core.Lead:
+		r.lead(a.Term)
 	case core.Failed:
 		r.failed = a.Err
 	case core.Stopped:
@@ -209,7 +224,7 @@ func (r *runner) finishUsers() {
 	select {
 	case <-done:
 	case <-time.After(time.Second):
-		r.log.Warn("a handler, a KeySource or a hint did not return when its context ended; it is left behind")
+		r.log.Warn("a handler, a KeySource, a role, the elector or a hint did not return when its context ended; it is left behind")
 	}
 }
 

@@ -26,6 +26,7 @@ type Scheduler struct {
 	alone      bool
 	partitions int
 	layout     string
+	roles      roles
 
 	mu    sync.Mutex
 	jobs  map[string]jobs.Job
@@ -35,7 +36,10 @@ type Scheduler struct {
 	ready error
 }
 
-var errNotRunning = errors.New("scheduler: not ready: Run has not been called")
+var (
+	errNotRunning = errors.New("scheduler: not ready: Run has not been called")
+	errEnded      = errors.New("scheduler: Run has returned; a Scheduler runs once, make a new one and add the jobs and roles to that")
+)
 
 // New checks the configuration and returns a replica that does nothing until
 // Run. It starts no goroutine and does no I/O.
@@ -70,7 +74,8 @@ const minPartitions = 8
 // Add adds jobs, before or during Run; all of them, or with an error none. It
 // reports every problem of every job, joined. A name that was added before is refused: Remove it first. So is what Config
 // rules out: a Correctness job without a Store, a Missed.MaxAge above Horizon, and a Spread that leaves less than MissedAfter +
-// Lease of the Horizon (Correctness jobs) or covers 100 dues or more (jobs with Keys), and a Posture where the Members cannot tell who is missing.
+// Lease of the Horizon (Correctness jobs) or covers 100 dues or more (jobs with Keys), a Posture where the Members cannot tell who is missing, a job of
+// jobs.Leader where nobody can be elected, or a Store cannot keep who leads (idempotency.Leaders), and HandOverAfter without a Store.
 // It logs the first three dues of each job after now, by the host's clock; of the first 50 where there are more.
 func (s *Scheduler) Add(list ...jobs.Job) error {
 	added, err := s.add(list)
@@ -86,7 +91,7 @@ func (s *Scheduler) add(list []jobs.Job) ([]jobs.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return nil, errors.New("scheduler: Run has returned; a Scheduler runs once, make a new one and add the jobs to that")
+		return nil, errEnded
 	}
 	added := maps.Clone(s.jobs)
 	var errs []error
@@ -128,6 +133,9 @@ func (s *Scheduler) checkLocked(j jobs.Job, added map[string]jobs.Job) error {
 	if err := s.cfg.checkPosture(j); err != nil {
 		return err
 	}
+	if err := s.cfg.checkLeader(j); err != nil {
+		return err
+	}
 	return s.cfg.checkSpread(j)
 }
 
@@ -156,7 +164,7 @@ func (s *Scheduler) jobsLocked() core.JobsChanged {
 	for _, name := range slices.Sorted(maps.Keys(s.jobs)) {
 		list = append(list, s.jobs[name])
 	}
-	return core.JobsChanged{Jobs: list}
+	return core.JobsChanged{Jobs: list, Roles: s.roles.any()}
 }
 
 // Ready is nil while this replica takes its share: its session is open, the

@@ -19,6 +19,8 @@
 //   - A handler that leaks goroutines or memory is seen where the process is: by the registry's Go collector, in go_goroutines and
 //     go_memstats_heap_inuse_bytes. One that does not return after its context has ended is in belfry_running
 //     for as long as that lasts, and once in belfry_stuck_total.
+//   - The sum of belfry_leader over the replicas is 1 where somebody leads, as they know it, which may be a Sweep late. Where it stays 0 for longer than a Lease and
+//     there is a job or a role of the leader, that waits; 2 for a moment is no harm to what is claimed in a store.
 //   - The hooks never delay a run. Where thousands of observations wait, since a registry's lock or another hook hangs, further ones are left
 //     out, which the scheduler's log tells.
 package promhooks

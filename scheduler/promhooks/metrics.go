@@ -14,6 +14,8 @@ type metrics struct {
 	moves                                                      prometheus.Counter
 	members, offset, running, workers                          prometheus.Gauge
 	orphaned, retired                                          *prometheus.CounterVec // by job
+	leader                                                     prometheus.Gauge
+	leaderChanges                                              prometheus.Counter
 
 	all []prometheus.Collector
 }
@@ -51,6 +53,8 @@ func newMetrics() *metrics {
 	m.workers = m.gauge("workers", "How many handlers may run at once on this replica.")
 	m.orphaned = m.counter("orphaned_total", "How often this replica found that no live replica has the code of a job: at first and then each hour.", "job")
 	m.retired = m.counter("retired_total", "Jobs that this replica retired, since no live replica had had their code for long.", "job")
+	m.leader = m.gauge("leader", "1 where this replica leads, else 0; also 0 where it has nothing for a leader.")
+	m.leaderChanges = add(m, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "leader_changes_total", Help: "Changes of who leads, as this replica saw them: that another one leads, or nobody."}))
 	return m
 }
 

@@ -39,6 +39,7 @@ func (m *metrics) hooks() scheduler.Hooks {
 		Called:   m.onCalled,
 		Renewed:  func(_ context.Context, r scheduler.Renewed) { m.offset.Set(r.Offset.Seconds()) },
 		Load:     m.onLoad,
+		Led:      m.onLed,
 		Orphaned: m.onOrphaned,
 	}
 }
@@ -99,6 +100,15 @@ func (m *metrics) onCalled(_ context.Context, c scheduler.Call) {
 func (m *metrics) onLoad(_ context.Context, l scheduler.Load) {
 	m.running.Set(float64(l.Running))
 	m.workers.Set(float64(l.Workers))
+}
+
+func (m *metrics) onLed(_ context.Context, l scheduler.Led) {
+	mine := 0.0
+	if l.Mine {
+		mine = 1
+	}
+	m.leader.Set(mine)
+	m.leaderChanges.Inc()
 }
 
 func (m *metrics) onOrphaned(_ context.Context, o idempotency.Orphan) {

@@ -35,6 +35,7 @@ func (p *process) gated(h scheduler.Hooks) scheduler.Hooks {
 		Called:   through(p, h.Called),
 		Renewed:  through(p, h.Renewed),
 		Load:     through(p, h.Load),
+		Led:      through(p, h.Led),
 		Orphaned: through(p, h.Orphaned),
 	}
 }

@@ -1,0 +1,93 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/belfry-go/belfry/internal/core"
+)
+
+// leading is what this replica knows of who leads.
+type leading struct {
+	term   *term     // ours, whose roles were begun; nil: none
+	needed bool      // there is a job or a role for a leader
+	nobody time.Time // since when nobody has led, as far as this replica has seen; zero: somebody does, or who knows
+	warned bool      // that this lasts
+}
+
+// lead begins the roles of a term, or ends them and says when they have ended.
+func (r *runner) lead(number int64) {
+	if number == 0 {
+		r.yield()
+		return
+	}
+	r.endRoles()
+	t := r.candidacy.told
+	if r.cfg.Elector == nil {
+		t = newTerm(r.base, number)
+	}
+	if t != nil { // else it is over already
+		r.leading.term = t
+		r.roles.begin(t)
+	}
+}
+
+func (r *runner) yield() {
+	t := r.endRoles()
+	if t == nil {
+		r.mail.post(core.Yielded{})
+		return
+	}
+	r.ours.Go(func() {
+		select {
+		case <-t.done:
+		case <-r.base.Done():
+			return
+		}
+		if t.returned { // else the core does not wait any longer either
+			r.mail.post(core.Yielded{})
+		}
+	})
+}
+
+// endRoles ends the term at hand, if there is one.
+func (r *runner) endRoles() *term {
+	t := r.leading.term
+	if t != nil {
+		r.leading.term = nil
+		r.roles.end(t, ErrDeposed)
+	}
+	return t
+}
+
+// observeLeader tells of a change of who leads.
+func (r *runner) observeLeader(a core.Led) {
+	l := &r.leading
+	l.nobody, l.warned = time.Time{}, false
+	log := r.log.With("term", a.Term)
+	switch {
+	case a.Mine:
+		log.Info("this replica leads", "since", a.Since, "why", a.Why)
+	case a.Term > 0 && a.Until.IsZero():
+		log.Info("another replica leads", "leader", a.Replica, "since", a.Since, "why", a.Why)
+	default:
+		l.nobody = time.Now()
+		if a.Term == 0 {
+			r.log.Info("nobody has led yet")
+			break
+		}
+		log.Info("nobody leads", "last", a.Replica, "until", a.Until, "why", a.Why)
+	}
+	notify(r.observer, func(h Hooks) func(context.Context, Led) { return h.Led }, Led(a))
+}
+
+// warnLeaderless warns once where nobody has led for longer than a new leader needs after one that died. Without a store nobody
+// knows that of others.
+func (r *runner) warnLeaderless() {
+	l := &r.leading
+	if l.nobody.IsZero() || l.warned || !l.needed || r.cfg.Store == nil || r.state.State == core.Draining || time.Since(l.nobody) < r.cfg.Lease {
+		return
+	}
+	l.warned = true
+	r.log.Warn("nobody has led for long; jobs of the leader wait for one", "for", time.Since(l.nobody))
+}

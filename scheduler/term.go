@@ -1,0 +1,51 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+)
+
+// term is one term of this replica, while it lasts and until what belongs to it has ended.
+type term struct {
+	number int64
+	ctx    context.Context // of the roles
+	cancel context.CancelCauseFunc
+
+	// Under roles.mu.
+	ended bool        // no role begins any more
+	calls int         // roles that are at work, or pause before they are called again
+	late  *time.Timer // once it has ended: when those that have not returned are left behind
+
+	// done is closed when it has ended and its roles have returned, or were left behind; then returned says which.
+	done     chan struct{}
+	returned bool
+}
+
+// newTerm is a term whose context ends with that of an elector's, or with base.
+func newTerm(ctx context.Context, number int64) *term {
+	t := &term{number: number, done: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	return t
+}
+
+// over says whether the term is over, as of now. A process that was frozen may look before the timer of a deadline does.
+func (t *term) over() bool {
+	if t.ctx.Err() != nil {
+		return true
+	}
+	deadline, ok := t.ctx.Deadline()
+	return ok && !time.Now().Before(deadline)
+}
+
+// why says why the term is over.
+func (t *term) why() string {
+	err := t.ctx.Err()
+	switch cause := context.Cause(t.ctx); {
+	case err == nil:
+		return "the deadline of its term passed"
+	case cause == err:
+		return "the elector ended its term"
+	default:
+		return cause.Error()
+	}
+}
