@@ -5,7 +5,6 @@ package etcdrig
 import (
 	"context"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,7 +14,7 @@ import (
 )
 
 // everything is the folder of the keys that are observed.
-var everything = path.Dir(election) + "/"
+const everything = namespace + "/"
 
 // event is a change of one key, as etcd orders them.
 type event struct {
@@ -88,18 +87,19 @@ func (h *history) all() []event {
 	}
 }
 
-// lease finds that of a term's key.
-func (h *history) lease(term int64) (clientv3.LeaseID, error) {
+// lease finds that of a term's key; 0: there is no such key.
+func (h *history) lease(term int64) clientv3.LeaseID {
+	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), within)
 	defer cancel()
 	r, err := h.client.Get(ctx, election, clientv3.WithPrefix(), clientv3.WithMinCreateRev(term), clientv3.WithMaxCreateRev(term))
 	if err != nil {
-		return 0, err
+		h.Fatal(err)
 	}
-	if len(r.Kvs) != 1 {
-		return 0, fmt.Errorf("%d keys were made in revision %d", len(r.Kvs), term)
+	if len(r.Kvs) == 0 {
+		return 0
 	}
-	return clientv3.LeaseID(r.Kvs[0].Lease), nil
+	return clientv3.LeaseID(r.Kvs[0].Lease)
 }
 
 // reign is a term by etcd's order: its key was the oldest of the election from one revision until another.

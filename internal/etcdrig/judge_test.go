@@ -30,14 +30,17 @@ type judge struct {
 
 // term is one by the ledger.
 type term struct {
-	number      int64
-	pid         int
-	replica     string
-	first, last int64 // instants at which its context was not over
-	end         int64 // in microseconds since 1970: when its process found it over; 0: it did not
-	inRole      int64 // when its role began; 0: it did not
-	leftRole    int64 // when it ended, or was seen last
+	number   int64
+	pid      int
+	replica  string
+	beliefs  []int64 // instants at which its context was not over
+	end      int64   // in microseconds since 1970: when its process found it over; 0: it did not
+	inRole   int64   // when its role began; 0: it did not
+	leftRole int64   // when it ended, or was seen last
 }
+
+func (t *term) first() int64 { return t.beliefs[0] }
+func (t *term) last() int64  { return t.beliefs[len(t.beliefs)-1] }
 
 func (t *term) String() string {
 	return fmt.Sprintf("term %d of %s (process %d)", t.number, t.replica, t.pid)
@@ -48,6 +51,12 @@ func (j *judge) fail(format string, a ...any) { j.bad = append(j.bad, fmt.Sprint
 // judge returns a line for each breach.
 func (j *judge) judge(rows []idempotency.Run, since, limit int64) []string {
 	j.gather()
+	for _, t := range j.terms {
+		if len(t.beliefs) == 0 {
+			j.fail("terms: %v has a role, and was never believed in", t)
+			return j.bad
+		}
+	}
 	if j.elected {
 		j.judgeOrder()
 	}
@@ -90,10 +99,7 @@ func (j *judge) gather() {
 		}
 		switch l.Phase {
 		case believed:
-			t.last = l.At
-			if t.first == 0 {
-				t.first = l.At
-			}
+			t.beliefs = append(t.beliefs, l.At)
 		case ended:
 			t.end = l.Wall
 		}
@@ -110,8 +116,8 @@ func (j *judge) judgeOrder() {
 		case r == nil:
 			j.fail("etcd's order: %v is none of etcd's", t)
 			continue
-		case r.gone != 0 && t.last > r.gone && !j.revoked[t.number]:
-			j.fail("belief: %v was believed in %v after the test had learned of its end", t, time.Duration(t.last-r.gone))
+		case r.gone != 0 && t.last() > r.gone && !j.revoked[t.number]:
+			j.fail("belief: %v was believed in %v after the test had learned of its end", t, time.Duration(t.last()-r.gone))
 		}
 		j.signed += r.signed
 	}
@@ -124,24 +130,21 @@ func (j *judge) judgeOrder() {
 // living holder may be believed in for longer: it cannot know. Where the store elects, a process that stood still may be in its role for a moment more.
 func (j *judge) judgeBelief() {
 	list := slices.SortedFunc(maps.Values(j.terms), func(a, b *term) int { return int(a.number - b.number) })
-	for i, t := range list {
-		if t.first == 0 {
-			j.fail("terms: %v has a role, and was never believed in", t)
-		}
-		if i == 0 {
-			continue
-		}
-		before := list[i-1]
-		late := time.Duration(before.last - t.first)
-		switch excused := j.revoked[before.number] || !j.elected && j.stopped[before.pid]; {
-		case t.first < before.first:
+	for i, t := range list[1:] {
+		before := list[i]
+		if t.first() < before.first() {
 			j.fail("terms: %v began before %v", t, before)
-		case late >= 0 && !excused:
-			j.fail("belief: %v was believed in %v after the beginning of %v", before, late, t)
-		case late >= 0:
-			j.overlap = max(j.overlap, late)
 		}
-		if before.leftRole > t.inRole && before.inRole > 0 && t.inRole > 0 && j.left[before.number] {
+		late := time.Duration(before.last() - t.first())
+		switch excused := j.revoked[before.number] || !j.elected && j.stopped[before.pid]; {
+		case late < 0:
+		case excused:
+			i, _ := slices.BinarySearch(before.beliefs, t.first())
+			j.overlap = max(j.overlap, time.Duration(before.last()-before.beliefs[i]))
+		default:
+			j.fail("belief: %v was believed in %v after the beginning of %v", before, late, t)
+		}
+		if j.left[before.number] && before.inRole > 0 && t.inRole > 0 && before.leftRole > t.inRole {
 			j.fail("role: that of %v, which left in order, ended %v after that of %v began", before, time.Duration(before.leftRole-t.inRole), t)
 		}
 	}

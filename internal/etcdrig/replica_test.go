@@ -26,9 +26,9 @@ import (
 
 const (
 	namespace  = "etcdrig"
-	election   = "/etcdrig/leader" // the keys of the election lie below it
-	signature  = "/etcdrig/signed" // the key that each leader writes its term to
-	job        = "global"          // due each second
+	election   = namespace + "/leader/" // the keys of the election begin so
+	signature  = namespace + "/signed"  // the key that each leader writes its term to
+	job        = "global"               // due each second
 	takes      = 300 * time.Millisecond
 	windUp     = 30 * time.Millisecond // of a role whose term is over
 	pace       = 20 * time.Millisecond // between two looks at a term's context
@@ -115,7 +115,7 @@ func (m *member) elector() (scheduler.Elector, error) {
 		return nil, err
 	}
 	m.etcd = client
-	e, err := etcdelector.New(client, election, &etcdelector.Options{Lease: m.Lease})
+	e, err := etcdelector.New(client, &etcdelector.Options{Prefix: namespace, Name: m.Name, Lease: m.Lease})
 	return &witness{e, m}, err
 }
 

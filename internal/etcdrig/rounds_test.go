@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // F01-F07 of a leader: it is killed, at each point of its work or at any other moment, and is started again.
@@ -72,7 +74,7 @@ func (f *fleet) kill(round int) {
 	p, from := f.strike(fault{point, syscall.SIGKILL})
 	f.dead(p)
 	f.start(p.name)
-	f.next("killed", from)
+	f.next("killed, next leader", from)
 	f.ready()
 }
 
@@ -81,7 +83,7 @@ func (f *fleet) stop(round int) {
 	f.Helper()
 	p, from := f.strike(fault{[]string{decided, handler, answered}[round%3], syscall.SIGSTOP})
 	f.stopped[p.Pid()] = true
-	f.next("stopped", from)
+	f.next("stopped, next leader", from)
 	f.await("others to do what the stopped leader holds", func() bool { return f.ended(from.Due) })
 	resumed := len(f.book.lines)
 	f.signal(p, syscall.SIGCONT)
@@ -106,7 +108,7 @@ func (f *fleet) depart() {
 	from := line{At: mono(), Term: term}
 	f.left[term] = true
 	f.leave(p)
-	f.next("left", from)
+	f.next("left, next leader", from)
 	f.start(p.name)
 	f.ready()
 }
@@ -114,59 +116,59 @@ func (f *fleet) depart() {
 // revoke revokes the lease of the leader's key while it runs a due.
 func (f *fleet) revoke() {
 	f.Helper()
-	from := f.atWork()
-	lease, err := f.seen.lease(from.Term)
-	if err != nil {
-		f.Fatal(err)
-	}
+	from, lease := f.atWork()
 	f.revoked[from.Term] = true
 	from.At = mono()
 	if _, err := f.seen.client.Revoke(f.ctx, lease); err != nil {
 		f.Fatal(err)
 	}
-	f.next("revoked", from)
+	f.next("revoked, next leader", from)
 	f.await("the run that was under way to end", func() bool { return f.ended(from.Due) })
 	f.ready()
 }
 
-// atWork waits until the leader runs a due, and returns the effect of that.
-func (f *fleet) atWork() (at line) {
+// atWork waits until the leader runs a due, and returns the effect of that, and the lease of its term in etcd.
+func (f *fleet) atWork() (at line, lease clientv3.LeaseID) {
 	f.Helper()
 	from := len(f.book.lines)
 	f.await("the leader to run a due", func() bool {
-		l := f.first(from, func(l line) bool { return l.Phase == effect })
-		if l != nil {
-			at = *l
+		i := slices.IndexFunc(f.book.lines[from:], func(l line) bool { return l.Phase == effect })
+		if i < 0 {
+			return false
 		}
-		return l != nil
+		at, from = f.book.lines[from+i], from+i+1
+		lease = f.seen.lease(at.Term)
+		return lease != 0 // else the term is over by itself
 	})
-	return at
+	return at, lease
 }
 
-// blind takes the quorum from etcd, for up to two leases after its leader has given up, and gives it back.
+// blind takes the quorum from etcd, for up to a lease after its leader has given up, and gives it back.
 func (f *fleet) blind() {
 	f.Helper()
-	p, term := f.leader()
+	_, term := f.leader()
 	pass(f.ctx, time.Duration(f.rng.Int64N(int64(time.Second))))
-	lost := f.rng.Perm(3)[:2]
-	began := mono()
+	lost, began := f.rng.Perm(3)[:2], mono()
 	for _, i := range lost {
 		f.etcd.Stop(i)
 	}
 	f.await("the leader to notice", func() bool {
-		return f.first(0, func(l line) bool { return l.Phase == leftRole && l.Pid == p.Pid() && l.Term == term }) != nil
+		i := slices.IndexFunc(f.book.lines, func(l line) bool { return l.Phase == over && l.Term >= term })
+		return i >= 0 && !slices.ContainsFunc(f.book.lines[i:], func(l line) bool { return l.Phase == trusted })
 	})
-	f.took["noticed that the quorum is lost"] = append(f.took["noticed that the quorum is lost"], time.Duration(mono()-began))
-	pass(f.ctx, time.Duration(f.rng.Int64N(int64(2*f.base.Lease))))
-	f.await("the ledger", func() bool { return true })
-	if l := f.first(0, func(l line) bool { return l.Phase == trusted && l.Term > term }); l != nil {
-		f.Errorf("without a quorum %s leads in term %d", l.Replica, l.Term)
-	}
 	from := line{At: mono(), Term: term}
+	f.took["quorum lost, noticed"] = append(f.took["quorum lost, noticed"], time.Duration(from.At-began))
+	pass(f.ctx, time.Duration(f.rng.Int64N(int64(f.base.Lease))))
+	alone := len(f.book.lines)
+	f.await("the ledger", func() bool { return true })
+	if l := f.first(alone, func(l line) bool { return l.Phase == trusted }); l != nil {
+		f.Errorf("without a quorum of etcd %s leads in term %d", l.Replica, l.Term)
+	}
+	from.At = mono()
 	for _, i := range lost {
 		f.etcd.Restart(i)
 	}
-	f.next("quorum is back", from)
+	f.next("quorum back, next leader", from)
 	f.ready()
 }
 

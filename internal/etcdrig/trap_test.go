@@ -55,18 +55,16 @@ func (t *trap) hit(point string, due time.Time) {
 	t.calls.Lock()
 	defer t.calls.Unlock()
 	t.ledger.write(line{Phase: faulted, Text: t.fault.String(), Due: due.Unix()})
+	began := mono()
 	_ = syscall.Kill(os.Getpid(), t.fault.Act) // cannot fail
 	t.fault = fault{}
-	stood()
-}
-
-// stood returns when the process has stood still. The signal may take a moment to come; what the process does once it goes on, it is
-// to do before anybody can tell it that time has passed.
-func stood() {
-	const pause = int64(500 * time.Millisecond)
-	for last, now := mono(), mono(); now-last < pause; last, now = now, mono() {
+	for mono()-began < standing.Nanoseconds() { // the signal may take a moment to come
 	}
 }
+
+// standing is less than any time that the rig has a process stand still. What the process does behind it, it does before anything in it can have noticed
+// that time has passed.
+const standing = 500 * time.Millisecond
 
 // door is a replica's way to the store, with the points at which it may be struck, and none in the calls that write most.
 type door struct {
