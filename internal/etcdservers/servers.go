@@ -32,9 +32,9 @@ type Servers struct {
 
 // member is one server, running or not.
 type member struct {
-	config *embed.Config
-	peers  *faultproxy.Proxy // other members reach this one through it
-	etcd   *embed.Etcd       // nil: stopped
+	config         *embed.Config
+	clients, peers *faultproxy.Proxy // both reach the member through these
+	etcd           *embed.Etcd       // nil: stopped
 }
 
 // patience bounds the waits for a server. A loaded machine needs seconds where an idle one needs 50 ms.
@@ -83,6 +83,7 @@ func (s *Servers) stop() {
 	}
 	for _, m := range s.members {
 		m.stop()
+		m.clients.Close()
 		m.peers.Close()
 	}
 }
@@ -107,7 +108,7 @@ func (s *Servers) Ready(i int) {
 }
 
 // Addr is the host:port on which a member serves its clients, for a proxy before it.
-func (s *Servers) Addr(i int) string { return s.members[i].config.ListenClientUrls[0].Host }
+func (s *Servers) Addr(i int) string { return s.members[i].clients.Addr() }
 
 // Endpoints are what clients of all members dial.
 func (s *Servers) Endpoints() []string {
@@ -143,14 +144,9 @@ func configs(t testing.TB, c Config) []*member {
 		e := embed.NewConfig()
 		e.Name = fmt.Sprintf("m%d", i)
 		e.Dir = filepath.Join(dir, e.Name)
-		e.ListenClientUrls = []url.URL{{Scheme: "http", Host: addrs[2*i]}}
-		e.AdvertiseClientUrls = e.ListenClientUrls
-		proxy, err := faultproxy.Listen(addrs[2*i+1])
-		if err != nil {
-			t.Fatalf("etcdservers: %v", err)
-		}
-		e.ListenPeerUrls = []url.URL{{Scheme: "http", Host: addrs[2*i+1]}}
-		e.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: proxy.Addr()}}
+		m := &member{config: e, clients: proxy(t, addrs[2*i]), peers: proxy(t, addrs[2*i+1])}
+		e.ListenClientUrls, e.AdvertiseClientUrls = urls(addrs[2*i]), urls(m.clients.Addr())
+		e.ListenPeerUrls, e.AdvertisePeerUrls = urls(addrs[2*i+1]), urls(m.peers.Addr())
 		e.TickMs, e.ElectionMs = 10, 100
 		if n > 1 { // a busy machine delays heartbeats, and a leader that is deposed for that helps no test
 			e.TickMs, e.ElectionMs = 50, 500
@@ -159,12 +155,23 @@ func configs(t testing.TB, c Config) []*member {
 		e.QuotaBackendBytes = c.Quota
 		e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 		cluster = append(cluster, e.Name+"="+e.AdvertisePeerUrls[0].String())
-		all = append(all, &member{config: e, peers: proxy})
+		all = append(all, m)
 	}
 	for _, m := range all {
 		m.config.InitialCluster = strings.Join(cluster, ",")
 	}
 	return all
+}
+
+func urls(addr string) []url.URL { return []url.URL{{Scheme: "http", Host: addr}} }
+
+func proxy(t testing.TB, target string) *faultproxy.Proxy {
+	t.Helper()
+	p, err := faultproxy.Listen(target)
+	if err != nil {
+		t.Fatalf("etcdservers: %v", err)
+	}
+	return p
 }
 
 // freeAddrs returns addresses that are free while it looks; all are held at once, so that none comes twice.
@@ -184,6 +191,7 @@ func freeAddrs(t testing.TB, n int) []string {
 
 func (m *member) start() (err error) {
 	if m.etcd == nil {
+		m.clients.Refuse(false)
 		m.peers.Refuse(false)
 		m.etcd, err = embed.StartEtcd(m.config)
 	}
@@ -201,15 +209,17 @@ func (m *member) ready() error {
 	}
 }
 
-// halt does not hand the leader's office to another member first, which would wait for one that is gone. Connections of its peers,
-// which etcd would leave to a timeout of 5 s, end here.
+// halt does not hand the leader's office to another member first, which would wait for one that is gone. It ends the connections, for
+// whose streams etcd would wait 5 s or more.
 func (m *member) halt() {
 	if m.etcd == nil {
 		return
 	}
 	m.etcd.Server.HardStop()
-	m.peers.Refuse(true)
-	m.peers.Reset()
+	for _, p := range []*faultproxy.Proxy{m.clients, m.peers} {
+		p.Refuse(true)
+		p.Reset()
+	}
 }
 
 func (m *member) stop() {

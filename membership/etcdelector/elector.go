@@ -111,7 +111,7 @@ func (e *Elector) remedy(err error) string {
 		return fmt.Sprintf("grant the etcd role of the client's user to read and write all keys that begin with %q", e.prefix()+"/")
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
 		return "give the client (clientv3.Config) a Username and Password that etcd knows"
-	case errors.Is(err, rpctypes.ErrLeaseTTLTooLarge):
+	case errors.Is(err, rpctypes.ErrLeaseTTLTooLarge), errors.Is(err, errShort):
 		return "set a shorter Lease"
 	}
 	return ""
