@@ -37,15 +37,19 @@ func (x *explainer) tellWho() {
 	case x.led():
 		x.say("It is a job of the leader (jobs.Leader): that is replica %q since %s, in term %d.", l.Replica, instant(l.Since), l.Term)
 	case x.leads():
-		x.say("It is a job of the leader (jobs.Leader): that is replica %q since %s, in term %d. It has not the job's definition in force, so that after a Lease the owners of the job's keys run it.",
+		x.say("It is a job of the leader (jobs.Leader): that is replica %q since %s, in term %d. It does not have the definition that is in force, so that after a Lease the owners of the job's keys run it.",
 			l.Replica, instant(l.Since), l.Term)
 		x.tellOwner()
 	default:
 		last := "nobody has ever led"
 		if l.Term > 0 {
-			last = fmt.Sprintf("nobody leads since %s: %q led last, in term %d (%s)", instant(l.Until), l.Replica, l.Term, l.Why)
+			last = fmt.Sprintf("nobody has led since %s: %q was the last, in term %d (%s)", instant(l.Until), l.Replica, l.Term, l.Why)
 		}
-		x.say("It is a job of the leader (jobs.Leader), and %s. It waits until somebody leads, or for as long as the job says (Job.HandOverAfter), after which the owners of its keys run it.", last)
+		meanwhile := "It is held"
+		if efficient(x.entry) {
+			meanwhile = "Its dues are left out"
+		}
+		x.say("It is a job of the leader (jobs.Leader), and %s. %s until somebody leads, or until nobody has led for Job.HandOverAfter, if the job sets that: then the owners of its keys run it.", last, meanwhile)
 	}
 }
 

@@ -25,7 +25,7 @@ type Hooks struct {
 	Called   func(context.Context, Call)            // a call of the store returned
 	Renewed  func(context.Context, Renewed)         // the session was opened or renewed
 	Load     func(context.Context, Load)            // the number of handlers at work changed
-	Led      func(context.Context, Led)             // another replica leads, or none; only where this one has something for a leader
+	Led      func(context.Context, Led)             // who leads has changed; told only where this replica has a job or a role of the leader
 
 	// Orphaned: no live replica has a job's code. Told by one replica, when that is found, each hour, and when it is retired.
 	Orphaned func(context.Context, idempotency.Orphan)
@@ -93,7 +93,7 @@ type Moved struct {
 
 // Led is who leads, as far as this replica knows, which may be a Sweep late.
 type Led struct {
-	idempotency.Leader      // Term 0: nobody has ever led. Without a store only this replica's own terms are known
+	idempotency.Leader      // its Term is above 0. Without a store only this replica's own terms are known
 	Mine               bool // this replica leads
 }
 

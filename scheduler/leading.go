@@ -2,16 +2,18 @@ package scheduler
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // leading is what this replica knows of who leads.
 type leading struct {
 	term   *term     // ours, whose roles were begun; nil: none
 	needed bool      // there is a job or a role for a leader
-	nobody time.Time // since when nobody has led, as far as this replica has seen; zero: somebody does, or who knows
+	nobody time.Time // since when nobody has led, as far as this replica has seen; zero: somebody does
 	warned bool      // that this lasts
 }
 
@@ -40,12 +42,9 @@ func (r *runner) yield() {
 	}
 	r.ours.Go(func() {
 		select {
-		case <-t.done:
-		case <-r.base.Done():
-			return
-		}
-		if t.returned { // else the core does not wait any longer either
+		case <-t.quiet: // which may be long after the core has ceased to wait for it
 			r.mail.post(core.Yielded{})
+		case <-r.base.Done():
 		}
 	})
 }
@@ -68,17 +67,23 @@ func (r *runner) observeLeader(a core.Led) {
 	switch {
 	case a.Mine:
 		log.Info("this replica leads", "since", a.Since, "why", a.Why)
-	case a.Term > 0 && a.Until.IsZero():
+	case a.Until.IsZero():
 		log.Info("another replica leads", "leader", a.Replica, "since", a.Since, "why", a.Why)
 	default:
 		l.nobody = time.Now()
-		if a.Term == 0 {
-			r.log.Info("nobody has led yet")
-			break
-		}
 		log.Info("nobody leads", "last", a.Replica, "until", a.Until, "why", a.Why)
 	}
 	notify(r.observer, func(h Hooks) func(context.Context, Led) { return h.Led }, Led(a))
+}
+
+// needLeader notes whether there is anything for a leader.
+func (r *runner) needLeader(e core.JobsChanged) {
+	l := &r.leading
+	before := l.needed
+	l.needed = e.Roles || slices.ContainsFunc(e.Jobs, func(j jobs.Job) bool { return j.Placement == jobs.Leader })
+	if l.needed && !before {
+		l.nobody, l.warned = time.Now(), false // until we are told otherwise
+	}
 }
 
 // warnLeaderless warns once where nobody has led for longer than a new leader needs after one that died. Without a store nobody

@@ -73,7 +73,7 @@ func (r *roles) begin(t *term) {
 	}
 }
 
-// end ends a term, with the cause; t.done is closed later.
+// end ends a term, with the cause; t.done and t.quiet are closed later.
 func (r *roles) end(t *term, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,8 +91,11 @@ func (r *roles) end(t *term, cause error) {
 
 // settleLocked notes where all roles of a term that has ended have returned.
 func (r *roles) settleLocked(t *term) {
-	if t.ended && t.calls == 0 && t.late.Stop() { // else they were left behind
-		t.returned = true
+	if !t.ended || t.calls > 0 {
+		return
+	}
+	close(t.quiet)
+	if t.late.Stop() { // else they were left behind, or are about to be
 		close(t.done)
 	}
 }
@@ -100,13 +103,11 @@ func (r *roles) settleLocked(t *term) {
 func (r *roles) leaveBehind(t *term) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t.calls == 0 {
-		t.returned = true
-	} else {
+	close(t.done)
+	if t.calls > 0 {
 		r.log.Error("roles of the leader did not return when their term was over; they are left behind, and another replica may lead meanwhile",
 			"roles", names(r.playingLocked(t)), "term", t.number)
 	}
-	close(t.done)
 }
 
 // playingLocked names the roles whose call in a term has not returned.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/belfry-go/belfry/internal/core"
-	"github.com/belfry-go/belfry/jobs"
 )
 
 // runner is one Run: the loop that owns the core, and the goroutines that act for it.
@@ -149,7 +147,7 @@ func (r *runner) forget(events []core.Event) {
 				r.closeStream(e.Stream)
 			}
 		case core.JobsChanged:
-			r.leading.needed = e.Roles || slices.ContainsFunc(e.Jobs, func(j jobs.Job) bool { return j.Placement == jobs.Leader })
+			r.needLeader(e)
 		case core.RingChanged:
 			r.inRing = e.Ring != nil && len(e.Ring.Owned(r.cfg.Members.Self())) > 0
 			r.report()

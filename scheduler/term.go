@@ -16,14 +16,13 @@ type term struct {
 	calls int         // roles that are at work, or pause before they are called again
 	late  *time.Timer // once it has ended: when those that have not returned are left behind
 
-	// done is closed when it has ended and its roles have returned, or were left behind; then returned says which.
-	done     chan struct{}
-	returned bool
+	quiet chan struct{} // closed when it has ended and its roles have returned
+	done  chan struct{} // closed likewise, or when they are left behind
 }
 
 // newTerm is a term whose context ends with that of an elector's, or with base.
 func newTerm(ctx context.Context, number int64) *term {
-	t := &term{number: number, done: make(chan struct{})}
+	t := &term{number: number, quiet: make(chan struct{}), done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	return t
 }

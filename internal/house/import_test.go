@@ -49,7 +49,7 @@ var onlyIn = []struct {
 	{"modernc.org/sqlite", []string{"idempotency/sqlite", "cmd", "examples"}},
 	{"github.com/jackc/pgx", []string{"idempotency/postgres", "internal/testservers", "internal/ordeal", "cmd", "examples"}},        // testservers makes databases
 	{"github.com/go-sql-driver/mysql", []string{"idempotency/mysql", "internal/testservers", "internal/ordeal", "cmd", "examples"}}, // likewise
-	{"github.com/cenkalti/backoff", []string{"idempotency/postgres", "idempotency/mysql"}},
+	{"github.com/cenkalti/backoff", []string{"idempotency/postgres", "idempotency/mysql", "scheduler"}},
 	{"github.com/anishathalye/porcupine", []string{"internal/ordeal"}},
 	{"go.yaml.in/yaml", []string{"examples"}},
 	{"github.com/redis/go-redis", []string{"idempotency/redis", "cmd", "examples"}},
@@ -109,7 +109,7 @@ var (
 	consumer   = []string{"scheduler", "membership", "jobs", "idempotency/sqlite"}
 	notForThem = []string{
 		"github.com/jackc", "github.com/lib/pq", "github.com/go-sql-driver", "filippo.io/edwards25519", "github.com/redis",
-		"github.com/cenkalti/backoff", "github.com/anishathalye/porcupine", "go.yaml.in/yaml", "k8s.io",
+		"github.com/anishathalye/porcupine", "go.yaml.in/yaml", "k8s.io",
 		"go.etcd.io", "google.golang.org/grpc", "google.golang.org/protobuf",
 		"github.com/prometheus", "go.opentelemetry.io",
 		"github.com/charmbracelet", "golang.org/x/term", "github.com/mattn/go-isatty", "github.com/spf13",

@@ -91,6 +91,23 @@ func (c *Cluster) Start(replica int) {
 	c.awaitReady(replica)
 }
 
+// Leader is the index of the replica that leads, as the store knows it; -1: nobody does. A crashed one leads until its session has lapsed. So
+// the one to Stop or Crash is c.Leader(). Without a job or a role of the leader nobody ever leads.
+func (c *Cluster) Leader() int {
+	c.t.Helper()
+	synctest.Wait()
+	l, err := c.store.Leader(c.context(), c.config.Namespace)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for i := range c.replicas {
+		if l.Term > 0 && l.Until.IsZero() && l.Replica == nameOf(i) {
+			return i
+		}
+	}
+	return -1
+}
+
 // readyWithin is more than a replica needs whose store and members are there.
 const readyWithin = 10 * time.Second
 

@@ -66,6 +66,21 @@ func (d *door) Lagging(ctx context.Context, s idempotency.Session, q idempotency
 	return call(ctx, d, func() (idempotency.Lag, error) { return d.Memory.Lagging(ctx, s, q) })
 }
 
+func (d *door) Lead(ctx context.Context, s idempotency.Session, term int64) (idempotency.Leader, error) {
+	return call(ctx, d, func() (idempotency.Leader, error) { return d.Memory.Lead(ctx, s, term) })
+}
+
+func (d *door) Resign(ctx context.Context, s idempotency.Session, term int64, why string) error {
+	if err := d.shut(ctx); err != nil {
+		return err
+	}
+	return d.Memory.Resign(ctx, s, term, why)
+}
+
+func (d *door) Leader(ctx context.Context, namespace string) (idempotency.Leader, error) {
+	return call(ctx, d, func() (idempotency.Leader, error) { return d.Memory.Leader(ctx, namespace) })
+}
+
 func (d *door) Retire(ctx context.Context, s idempotency.Session, after time.Duration) ([]idempotency.Orphan, error) {
 	return call(ctx, d, func() ([]idempotency.Orphan, error) { return d.Memory.Retire(ctx, s, after) })
 }

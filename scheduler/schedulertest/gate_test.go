@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -20,7 +21,8 @@ func TestDoorShuts(t *testing.T) {
 	d := reflect.ValueOf(&door{Memory: idempotency.NewMemory(nil), p: p})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	for m := range reflect.TypeFor[idempotency.Store]().Methods() {
+	methods := slices.AppendSeq(slices.Collect(reflect.TypeFor[idempotency.Store]().Methods()), reflect.TypeFor[idempotency.Leaders]().Methods())
+	for _, m := range methods {
 		args := []reflect.Value{reflect.ValueOf(over)}
 		for i := 1; i < m.Type.NumIn(); i++ {
 			args = append(args, reflect.Zero(m.Type.In(i)))

@@ -34,12 +34,23 @@ func (c *Cluster) launch(replica int) {
 	p := &process{cluster: c, name: nameOf(replica), ended: make(chan struct{})}
 	p.life, p.die = context.WithCancel(context.WithoutCancel(c.context()))
 	p.seat = c.network.join(p.name, fmt.Sprintf("%s-%d", p.name, len(c.started)))
-	s, err := scheduler.New(p.config(c.config))
+	config := p.config(c.config)
+	if c.options.ElectorOf != nil {
+		config.Elector = c.options.ElectorOf(replica)
+	}
+	s, err := scheduler.New(config)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if err := s.Add(c.jobsOf(replica)...); err != nil {
+	if err := s.Add(c.options.JobsOf(replica)...); err != nil {
 		c.t.Fatal(err)
+	}
+	if c.options.RolesOf != nil {
+		for name, f := range c.options.RolesOf(replica) {
+			if err := s.OnLeader(name, f); err != nil {
+				c.t.Fatal(err)
+			}
+		}
 	}
 	p.scheduler = s
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.context())) // the end of the test is end's to deal with

@@ -29,6 +29,14 @@ type Options struct {
 	// be others, as in a deploy. nil: those given to Test, for all.
 	JobsOf func(replica int) []jobs.Job
 
+	// RolesOf returns the roles of the leader, by name, with which a replica starts, as JobsOf does the jobs: see
+	// scheduler.Scheduler.OnLeader. Their contexts end by a crash too. nil: none.
+	RolesOf func(replica int) map[string]Role
+
+	// ElectorOf returns the elector with which a replica starts, as JobsOf does the jobs: such as one that the test decides by. nil:
+	// Config.Elector, and if that is nil too the store elects.
+	ElectorOf func(replica int) scheduler.Elector
+
 	// Config is that of every replica. Members and Store are left nil, since the test brings its own. Hooks and Middleware are
 	// called by all replicas, at the same time too. What is zero has these defaults here:
 	//
@@ -39,6 +47,9 @@ type Options struct {
 	//   - Retention 100 years, so that Runs tells all
 	Config scheduler.Config
 }
+
+// Role is what OnLeader adds to a scheduler.
+type Role = func(ctx context.Context, term int64) error
 
 // Defaults of Options.
 const (
@@ -71,9 +82,8 @@ func Test(t *testing.T, o *Options, list []jobs.Job, f func(t *testing.T, c *Clu
 // index of a replica that is not there, and the like, is a t.Fatal.
 type Cluster struct {
 	t        *testing.T
-	jobsOf   func(replica int) []jobs.Job
+	options  Options
 	config   scheduler.Config
-	start    time.Time
 	network  *network
 	store    *idempotency.Memory
 	replicas []*process // by index; nil: it is not running
@@ -111,7 +121,7 @@ func newCluster(t *testing.T, o Options, list []jobs.Job) *Cluster {
 		o.JobsOf = func(int) []jobs.Job { return list }
 	}
 	return &Cluster{
-		t: t, jobsOf: o.JobsOf, config: withDefaults(t, o.Config), start: o.Start,
+		t: t, options: o, config: withDefaults(t, o.Config),
 		network: newNetwork(), store: idempotency.NewMemory(nil),
 		replicas: make([]*process, o.Replicas), working: map[*attempt]struct{}{}, local: map[localKey]*Run{},
 	}
@@ -150,8 +160,8 @@ func withDefaults(t *testing.T, c scheduler.Config) scheduler.Config {
 
 func (c *Cluster) startAll() {
 	c.t.Helper()
-	if !c.start.IsZero() {
-		time.Sleep(time.Until(c.start))
+	if start := c.options.Start; !start.IsZero() {
+		time.Sleep(time.Until(start))
 	}
 	for i := range c.replicas {
 		c.launch(i)
