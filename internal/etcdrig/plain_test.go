@@ -1,0 +1,5 @@
+//go:build unix && !race
+
+package etcdrig
+
+const slow = false
