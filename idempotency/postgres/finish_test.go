@@ -59,7 +59,7 @@ func TestFinishWritesNoIndexEntry(t *testing.T) {
 		var c []idempotency.Claim
 		for i := range 500 {
 			x := f.insert(fmt.Sprint(f.nonce, "-", i), 0)
-			x.Term = f.nonce%2 // of some rows
+			x.Term = f.nonce % 2 // of some rows
 			c = append(c, x)
 		}
 		var list []idempotency.Finish
