@@ -16,7 +16,7 @@ type row struct {
 	outcome   idempotency.Outcome // where ended
 	reason    string
 	term      int64 // where claimed by this call: the leader's
-	exclusive bool // where running
+	exclusive bool  // where running
 
 	found   *rule.Row           // nil: there is none
 	record  *idempotency.Finish // what it was made of, if it was not claimed

@@ -13,7 +13,7 @@ import (
 // Lead makes the session the leader where it may be; see idempotency.Leaders. It reads before it locks anything but its own
 // session, so that a call that changes nothing waits for nobody who leads, and writes nothing.
 func (s *Store) Lead(ctx context.Context, ses idempotency.Session, term int64) (leader idempotency.Leader, err error) {
-	if err := idempotency.CheckTerm(term, false); err != nil {
+	if err := idempotency.CheckLead(term); err != nil {
 		return idempotency.Leader{}, err
 	}
 	err = s.with(ctx, ses, shared, func(c *call) error {
@@ -91,7 +91,7 @@ func (c *call) begin(term int64, why string) (idempotency.Leader, error) {
 
 // Resign ends the session's leadership of a term; see idempotency.Leaders. Where that changes nothing it locks nothing.
 func (s *Store) Resign(ctx context.Context, ses idempotency.Session, term int64, why string) error {
-	if err := errors.Join(idempotency.CheckNamespace(ses.Namespace), idempotency.CheckTerm(term, true), idempotency.CheckWhy(why)); err != nil {
+	if err := errors.Join(idempotency.CheckNamespace(ses.Namespace), idempotency.CheckResign(term, why)); err != nil {
 		return err
 	}
 	return s.write(ctx, func(t *tx) error { return t.resign(ses, term, why) })
