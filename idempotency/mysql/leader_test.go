@@ -55,11 +55,12 @@ func TestFiftyLead(t *testing.T) {
 			}
 			c.Advance(time.Hour)
 			var wg sync.WaitGroup
-			answers := make(chan idempotency.Leader, 50)
+			answers, start := make(chan idempotency.Leader, 50), make(chan struct{})
 			for i := range cap(answers) {
 				s := stores[i%2]
 				ses := candidate(t, s, "another", time.Minute)
 				wg.Go(func() {
+					<-start
 					l, err := s.Lead(t.Context(), ses, 0)
 					if err != nil {
 						t.Errorf("lead: %v", err)
@@ -67,6 +68,7 @@ func TestFiftyLead(t *testing.T) {
 					answers <- l
 				})
 			}
+			close(start)
 			wg.Wait()
 			close(answers)
 			is, err := stores[1].Leader(t.Context(), "ns")
@@ -77,6 +79,10 @@ func TestFiftyLead(t *testing.T) {
 				if l != is {
 					t.Errorf("one was answered %+v, and the leader is %+v", l, is)
 				}
+			}
+			marked := (&worker{Store: stores[0]}).count(t, `SELECT count(*) FROM belfry_session WHERE marked IS NOT NULL`)
+			if led := is.Why != "nobody led before"; led != (marked == 1) || marked > 1 {
+				t.Errorf("%d sessions are marked dead, where %s", marked, is.Why)
 			}
 		})
 	}
@@ -144,7 +150,7 @@ func TestWhoWaitsForALead(t *testing.T) {
 				t.Errorf("lead: %v", err)
 			}
 			<-done
-			if l, err := s.Leader(ctx, "ns"); err != nil || l.Session != by.ID || l.Term != was.Term+1 || !l.Until.IsZero() {
+			if l, err := s.Leader(ctx, "ns"); err != nil || l.Session != by.ID || l.Term != was.Term+1 || l.Until.IsZero() == (x.name == "CloseSession") {
 				t.Errorf("the leader is %+v %v, want session %d in term %d", l, err, by.ID, was.Term+1)
 			}
 		})
