@@ -37,6 +37,7 @@ func show(ctx context.Context, o showOptions) (err error) {
 		fmt.Printf("etcd\tlistens at %s\n", address)
 	}
 	file := filepath.Join(dir, "reports.db")
+	fmt.Printf("store\tis %s, of namespace %s\n", file, namespace)
 	db, err := openDatabase(ctx, file)
 	if err != nil {
 		return err
