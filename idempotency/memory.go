@@ -28,6 +28,7 @@ var (
 	_ Store   = (*Memory)(nil)
 	_ History = (*Memory)(nil)
 	_ Control = (*Memory)(nil)
+	_ Leaders = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store with the clock now; nil means time.Now. The
@@ -48,7 +49,7 @@ type session struct {
 	defs     map[string]Definition
 	declared int64             // nonce of the Declare that they are of
 	runs     map[*row]struct{} // running under it
-	named    int               // rows whose last claim or decision was its
+	named    int               // rows whose last claim or decision was its, and the leader's
 }
 
 func (s *session) live(now time.Time) bool {

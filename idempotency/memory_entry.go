@@ -178,7 +178,7 @@ func (c *call) writeRuns(e *entry, d Decision, by holder) {
 		case skips:
 			c.apply(r, Finish{Outcome: Skipped, Reason: "overlap"}, c.now)
 		case claims < d.Claim && (parallel || !held && !c.busy(id)):
-			c.run(r, by.nonce, !parallel)
+			c.run(r, by.nonce, !parallel, d.Term)
 			claims++
 		default:
 			c.apply(r, Finish{Outcome: Wait, Wake: c.now}, c.now)

@@ -60,7 +60,7 @@ func (c *call) claimNew(x Claim, nonce int64) Answer {
 		return Answer{Verdict: Busy}
 	}
 	r := c.insert(x.ID, holder{c.by.id, nonce})
-	c.run(r, nonce, x.Exclusive)
+	c.run(r, nonce, x.Exclusive, x.Term)
 	return won(r)
 }
 
@@ -106,7 +106,7 @@ func (c *call) takeUp(r *row, x Claim, nonce int64) Answer {
 	if r.State == Running && !c.bootLives(r.by.session) {
 		r.Crashes++
 	}
-	c.run(r, nonce, x.Exclusive)
+	c.run(r, nonce, x.Exclusive, x.Term)
 	return won(r)
 }
 

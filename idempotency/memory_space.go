@@ -25,6 +25,7 @@ type space struct {
 	horizon    time.Duration // of the session that was opened last
 	counted    time.Time     // when Retire did, last
 	pruned     time.Time     // the latest due whose record Prune has removed
+	leading    *leading      // nil: nobody has ever led
 
 	commands []*Command // by (At, Request)
 	requests map[string]*Command
@@ -158,12 +159,12 @@ func (sp *space) insert(id ID, by holder) *row {
 	return x
 }
 
-// run makes a row run under a session, with a new fence.
-func (c *call) run(r *row, nonce int64, exclusive bool) {
+// run makes a row run under a session, with a new fence, claimed in a leader's term or none.
+func (c *call) run(r *row, nonce int64, exclusive bool, term int64) {
 	c.leave(r)
 	c.name(r, holder{c.by.id, nonce})
 	r.State, r.exclusive = Running, exclusive
-	r.Fence, r.Session, r.Replica = c.m.draw(), c.by.id, c.by.Replica
+	r.Fence, r.Session, r.Replica, r.Term = c.m.draw(), c.by.id, c.by.Replica, term
 	r.Wake, r.Started = time.Time{}, c.now
 	c.index(r)
 }

@@ -66,20 +66,27 @@ func CheckCommand(namespace string, c Command) error {
 	return nil
 }
 
-// CheckTerm refuses a term that Lead, or with resigned that Resign, cannot take.
-func CheckTerm(term int64, resigned bool) error {
-	if term < 0 || resigned && term == 0 {
-		return fmt.Errorf("idempotency: term %d; set the leader's, or for Lead 0 to be elected by the store", term)
+// CheckLead refuses a term that Lead cannot take.
+func CheckLead(term int64) error {
+	if term < 0 {
+		return fmt.Errorf("idempotency: lead: term %d; set the elector's, or 0 to be elected by the store", term)
 	}
 	return nil
 }
 
-// CheckWhy refuses a reason of Resign that no store takes.
-func CheckWhy(why string) error {
-	if !utf8.ValidString(why) {
-		return errors.New("idempotency: resign: why is not valid UTF-8; replace the bytes that are not")
+// CheckResign refuses what Resign cannot take.
+func CheckResign(term int64, why string) error {
+	errs := []error{checkString("why", why, 0, maxString)}
+	if term < 1 {
+		errs = append(errs, fmt.Errorf("term %d; set the one that Lead answered", term))
 	}
-	return checkString("why", why, 0, maxString)
+	if !utf8.ValidString(why) {
+		errs = append(errs, errors.New("why is not valid UTF-8; replace the bytes that are not"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("idempotency: resign: %w", err)
+	}
+	return nil
 }
 
 // CheckPasses is CheckBatch for SavePass in a store of that many partitions.

@@ -89,7 +89,7 @@ func rawNight(b *testing.B, s *Store, f []idempotency.Finish) {
 	now := time.Now()
 	for _, each := range []func(t *tx, i int) (int64, error){
 		func(t *tx, i int) (int64, error) {
-			return t.exec(insertRunning, 1, f[i].ID.Due.Unix(), f[i].ID.Job, []byte(f[i].ID.Key), []byte{}, f[i].Fence, 1, 1, 1, micro(now))
+			return t.exec(insertRunning, 1, f[i].ID.Due.Unix(), f[i].ID.Job, []byte(f[i].ID.Key), []byte{}, f[i].Fence, 0, 1, 1, 1, micro(now))
 		},
 		func(t *tx, i int) (int64, error) {
 			return t.exec(updateFinished, append(finishArgs(f[i], now), 1, f[i].ID.Due.Unix(), f[i].ID.Job, []byte(f[i].ID.Key), []byte{}, f[i].Fence)...)

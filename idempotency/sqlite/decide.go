@@ -74,8 +74,8 @@ func (c *call) apply(e *idempotency.Entry, d idempotency.Decision, nonce int64) 
 	if _, err := c.exec(`INSERT OR REPLACE INTO belfry_decision (session, job, key, nonce) VALUES (?, ?, ?, ?)`, c.by.id, d.Job, []byte(e.Key), nonce); err != nil {
 		return err
 	}
-	if _, err := c.exec(`UPDATE belfry_entry SET schedule = ?, hash = ?, revision = ?, keyed = ?, opened = ?, next = ? WHERE space = ? AND job = ? AND key = ?`,
-		[]byte(d.Schedule), []byte(d.Hash), d.Revision, d.Definition.Keyed, micro(d.Opened), micro(d.Next), c.by.space, d.Job, []byte(e.Key)); err != nil {
+	if _, err := c.exec(`UPDATE belfry_entry SET schedule = ?, hash = ?, revision = ?, keyed = ?, leader = ?, opened = ?, next = ? WHERE space = ? AND job = ? AND key = ?`,
+		[]byte(d.Schedule), []byte(d.Hash), d.Revision, d.Definition.Keyed, d.Leader, micro(d.Opened), micro(d.Next), c.by.space, d.Job, []byte(e.Key)); err != nil {
 		return err
 	}
 	for _, r := range d.Ranges {
@@ -119,7 +119,7 @@ func (c *call) decideRuns(id idempotency.ID, d idempotency.Decision, nonce int64
 	for _, id.Due = range dues {
 		if o.Claim > 0 {
 			o.Claim--
-			_, err = c.insertRunning(id, nonce, o.Exclusive)
+			_, err = c.insertRunning(id, nonce, o.Exclusive, d.Term)
 		} else {
 			err = c.insertIdle(id, o.Idle, nonce)
 		}

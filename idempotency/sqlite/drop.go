@@ -30,6 +30,7 @@ func (s *Store) DropNamespace(ctx context.Context, namespace string) error {
 			`DELETE FROM belfry_range WHERE space = ?`,
 			`DELETE FROM belfry_run WHERE space = ?`,
 			`DELETE FROM belfry_command WHERE space = ?`,
+			`DELETE FROM belfry_leader WHERE space = ?`,
 			`DELETE FROM belfry_space WHERE id = ?`,
 		} {
 			if _, err := t.exec(text, space); err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
-const entryColumns = `e.job, e.key, e.schedule, e.hash, e.revision, e.keyed, e.opened, e.next, e.paused_from, e.paused_until, e.retired`
+const entryColumns = `e.job, e.key, e.schedule, e.hash, e.revision, e.keyed, e.leader, e.opened, e.next, e.paused_from, e.paused_until, e.retired`
 
 // scanEntry reads entryColumns, and more behind them.
 func scanEntry(r *sql.Rows, more ...any) (e idempotency.Entry, err error) {
 	var key, schedule, hash []byte
 	var opened, next, from, until, retired sql.NullInt64
-	err = r.Scan(append([]any{&e.Job, &key, &schedule, &hash, &e.Revision, &e.Keyed, &opened, &next, &from, &until, &retired}, more...)...)
+	err = r.Scan(append([]any{&e.Job, &key, &schedule, &hash, &e.Revision, &e.Keyed, &e.Leader, &opened, &next, &from, &until, &retired}, more...)...)
 	e.Key, e.Schedule, e.Hash = string(key), string(schedule), string(hash)
 	e.Opened, e.Next, e.PausedFrom, e.PausedUntil, e.Retired = at(opened), at(next), at(from), at(until), at(retired)
 	return e, err
@@ -94,17 +94,17 @@ func (c *call) definitions() (map[string]idempotency.Definition, error) {
 	err := c.query(func(r *sql.Rows) error {
 		var d idempotency.Definition
 		var schedule, hash []byte
-		err := r.Scan(&d.Job, &schedule, &hash, &d.Revision, &d.Keyed)
+		err := r.Scan(&d.Job, &schedule, &hash, &d.Revision, &d.Keyed, &d.Leader)
 		d.Schedule, d.Hash = string(schedule), string(hash)
 		m[d.Job] = d
 		return err
-	}, `SELECT job, schedule, hash, revision, keyed FROM belfry_definition WHERE session = ?`, c.by.id)
+	}, `SELECT job, schedule, hash, revision, keyed, leader FROM belfry_definition WHERE session = ?`, c.by.id)
 	return m, err
 }
 
 func (c *call) declare(d idempotency.Declaration) error {
-	if _, err := c.exec(`INSERT OR REPLACE INTO belfry_definition (session, job, schedule, hash, revision, keyed) VALUES (?, ?, ?, ?, ?, ?)`,
-		c.by.id, d.Job, []byte(d.Schedule), []byte(d.Hash), d.Revision, d.Keyed); err != nil {
+	if _, err := c.exec(`INSERT OR REPLACE INTO belfry_definition (session, job, schedule, hash, revision, keyed, leader) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		c.by.id, d.Job, []byte(d.Schedule), []byte(d.Hash), d.Revision, d.Keyed, d.Leader); err != nil {
 		return err
 	}
 	var first int64
@@ -120,8 +120,9 @@ func (c *call) declare(d idempotency.Declaration) error {
 			return err
 		}
 	}
-	_, err = c.exec(`INSERT INTO belfry_entry (space, job, key, schedule, hash, revision, keyed, opened, next) VALUES (?, ?, x'', ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		c.by.space, d.Job, []byte(d.Schedule), []byte(d.Hash), d.Revision, d.Keyed, micro(rule.Opened(d, c.now, c.now.Add(c.by.tolerance))), micro(d.Next))
+	_, err = c.exec(`INSERT INTO belfry_entry (space, job, key, schedule, hash, revision, keyed, leader, opened, next)
+VALUES (?, ?, x'', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		c.by.space, d.Job, []byte(d.Schedule), []byte(d.Hash), d.Revision, d.Keyed, d.Leader, micro(rule.Opened(d, c.now, c.now.Add(c.by.tolerance))), micro(d.Next))
 	return err
 }
 

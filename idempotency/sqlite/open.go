@@ -70,6 +70,8 @@ type Store struct {
 var (
 	_ idempotency.Store   = (*Store)(nil)
 	_ idempotency.History = (*Store)(nil)
+	_ idempotency.Control = (*Store)(nil)
+	_ idempotency.Leaders = (*Store)(nil)
 )
 
 // Open opens the store in the file at path, and makes both if they are not

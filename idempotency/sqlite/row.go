@@ -21,7 +21,7 @@ type row struct {
 // runTable has the name of the replica, which stays as long as a run names it; what people asked for names none.
 const runTable = `belfry_run r LEFT JOIN belfry_session s ON s.id = r.session`
 
-const runColumns = `r.job, r.key, r.request, r.due, r.state, r.outcome, r.reason, r.text, r.payload, r.fence,
+const runColumns = `r.job, r.key, r.request, r.due, r.state, r.outcome, r.reason, r.text, r.payload, r.fence, r.term,
 r.attempt, r.crashes, r.cancel, r.session, s.replica, r.wake, r.started, r.finished`
 
 const byDue = ` ORDER BY r.due, r.job, r.key, r.request`
@@ -32,7 +32,7 @@ func scanRun(r *sql.Rows, more ...any) (x idempotency.Run, err error) {
 	var due int64
 	var wake, started, finished sql.NullInt64
 	var cancel sql.NullString
-	err = r.Scan(append([]any{&x.ID.Job, &key, &request, &due, &x.State, &x.Outcome, &reason, &text, &x.Payload, &x.Fence,
+	err = r.Scan(append([]any{&x.ID.Job, &key, &request, &due, &x.State, &x.Outcome, &reason, &text, &x.Payload, &x.Fence, &x.Term,
 		&x.Attempt, &x.Crashes, &cancel, &x.Session, &replica, &wake, &started, &finished}, more...)...)
 	x.ID.Key, x.ID.Request, x.ID.Due = string(key), string(request), time.Unix(due, 0).UTC()
 	x.Reason, x.Text, x.Replica, x.Cancel = string(reason), string(text), string(replica), cancel.String
@@ -79,16 +79,16 @@ func (c *call) isBusy(id idempotency.ID) (bool, error) {
 	return held && (due != id.Due.Unix() || string(request) != id.Request), err
 }
 
-const insertRunning = `INSERT INTO belfry_run (space, due, job, key, request, state, fence, session, nonce, exclusive, started)
-VALUES (?, ?, ?, ?, ?, 2, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+const insertRunning = `INSERT INTO belfry_run (space, due, job, key, request, state, fence, term, session, nonce, exclusive, started)
+VALUES (?, ?, ?, ?, ?, 2, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
 // insertRunning writes a running row, unless there is the row or another of the
 // job and key that is exclusive too. The fence is 0 where it did not.
-func (c *call) insertRunning(id idempotency.ID, nonce int64, exclusive bool) (fence int64, err error) {
+func (c *call) insertRunning(id idempotency.ID, nonce int64, exclusive bool, term int64) (fence int64, err error) {
 	if fence, err = c.draw(); err != nil {
 		return 0, err
 	}
-	n, err := c.exec(insertRunning, c.by.space, id.Due.Unix(), id.Job, []byte(id.Key), []byte(id.Request), fence, c.by.id, nonce, flag(exclusive), micro(c.now))
+	n, err := c.exec(insertRunning, c.by.space, id.Due.Unix(), id.Job, []byte(id.Key), []byte(id.Request), fence, term, c.by.id, nonce, flag(exclusive), micro(c.now))
 	if err != nil || n == 0 {
 		return 0, err
 	}

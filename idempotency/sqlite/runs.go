@@ -74,7 +74,7 @@ func (c *call) claim(x idempotency.Claim, nonce int64) (idempotency.Answer, erro
 	}
 	if c.writes && !x.TakeUp && refused.Verdict == 0 {
 		// Most claims are won here, by one statement; all else it leaves alone.
-		fence, err := c.insertRunning(x.ID, nonce, x.Exclusive)
+		fence, err := c.insertRunning(x.ID, nonce, x.Exclusive, x.Term)
 		if err != nil || fence > 0 {
 			return idempotency.Answer{Verdict: idempotency.Won, Fence: fence}, err
 		}
@@ -139,7 +139,7 @@ func (c *call) claimAbsent(x idempotency.Claim, nonce int64) (a idempotency.Answ
 	if held {
 		return idempotency.Answer{Verdict: idempotency.Busy}, c.recordBusy(x, nonce)
 	}
-	fence, err := c.insertRunning(x.ID, nonce, x.Exclusive)
+	fence, err := c.insertRunning(x.ID, nonce, x.Exclusive, x.Term)
 	return idempotency.Answer{Verdict: idempotency.Won, Fence: fence}, err
 }
 
@@ -178,9 +178,9 @@ func (c *call) runAgain(r *row, x idempotency.Claim, nonce int64) (a idempotency
 	if r.fence, err = c.draw(); err != nil {
 		return a, err
 	}
-	_, err = c.exec(`UPDATE belfry_run SET state = 2, fence = ?, crashes = ?, session = ?, nonce = ?, exclusive = ?, wake = NULL, started = ?
+	_, err = c.exec(`UPDATE belfry_run SET state = 2, fence = ?, term = ?, crashes = ?, session = ?, nonce = ?, exclusive = ?, wake = NULL, started = ?
 WHERE space = ? AND due = ? AND job = ? AND key = ? AND request = ?`,
-		r.fence, r.crashes, c.by.id, nonce, flag(x.Exclusive), micro(c.now),
+		r.fence, x.Term, r.crashes, c.by.id, nonce, flag(x.Exclusive), micro(c.now),
 		c.by.space, x.ID.Due.Unix(), x.ID.Job, []byte(x.ID.Key), []byte(x.ID.Request))
 	c.name(r.session, -1)
 	c.name(c.by.id, 1)

@@ -41,7 +41,7 @@ var schema = []string{
   pruned INTEGER
 ) STRICT`,
 
-	// named counts the runs that name the session: while there are any it stays.
+	// named counts the runs that name the session, and the leader's row: while any does it stays.
 	`CREATE TABLE belfry_session (
   id INTEGER PRIMARY KEY,
   space INTEGER NOT NULL,
@@ -65,6 +65,7 @@ var schema = []string{
   hash BLOB NOT NULL,
   revision INTEGER NOT NULL,
   keyed INTEGER NOT NULL,
+  leader INTEGER NOT NULL,
   PRIMARY KEY (session, job)
 ) STRICT, WITHOUT ROWID`,
 
@@ -85,6 +86,7 @@ var schema = []string{
   hash BLOB NOT NULL,
   revision INTEGER NOT NULL,
   keyed INTEGER NOT NULL,
+  leader INTEGER NOT NULL,
   opened INTEGER,
   next INTEGER,
   paused_from INTEGER,
@@ -106,7 +108,7 @@ var schema = []string{
 	// state: 1 waiting, 2 running, 3 ended. session and nonce are of the last
 	// claim, or of who wrote a run that nobody claimed yet, 0 for what a person
 	// asked for. exclusive is 1 while a run is running exclusively, else NULL.
-	// cancel is why a run that is running is told to end.
+	// cancel is why a run that is running is told to end. term is the leader's that made the last claim, 0 where none did.
 	`CREATE TABLE belfry_run (
   space INTEGER NOT NULL,
   due INTEGER NOT NULL,
@@ -119,6 +121,7 @@ var schema = []string{
   text BLOB,
   payload BLOB,
   fence INTEGER NOT NULL,
+  term INTEGER NOT NULL DEFAULT 0,
   attempt INTEGER NOT NULL DEFAULT 0,
   crashes INTEGER NOT NULL DEFAULT 0,
   session INTEGER NOT NULL,
@@ -192,6 +195,16 @@ var schema = []string{
   PRIMARY KEY (space, request)
 ) STRICT, WITHOUT ROWID`,
 	`CREATE INDEX belfry_command_at ON belfry_command (space, at, request)`,
+
+	// Who leads, or led last. until is when it resigned; why is why it began to lead or, where it resigned, why it did.
+	`CREATE TABLE belfry_leader (
+  space INTEGER PRIMARY KEY,
+  term INTEGER NOT NULL,
+  session INTEGER NOT NULL,
+  since INTEGER NOT NULL,
+  until INTEGER,
+  why BLOB NOT NULL
+) STRICT`,
 }
 
 // inspect reports whether the schema is there, and refuses any that is only

@@ -18,6 +18,9 @@ var raceLaws = []law{
 	{"OneFinishCounts", oneFinishCounts},
 	{"NoBitIsLost", noBitIsLost},
 	{"OneRecord", oneRecord},
+	{"OneLeads", oneLeads},
+	{"HighestTermLeads", highestTermLeads},
+	{"LeadersFollowEachOther", leadersFollowEachOther},
 	{"Mix", mix},
 }
 
@@ -25,15 +28,21 @@ var raceLaws = []law{
 // its neighbour.
 func race(b *bundle, f func(i int, r *replica) error) {
 	b.Helper()
+	raceOf(b, racers, f)
+}
+
+// raceOf is a race of n.
+func raceOf(b *bundle, n int, f func(i int, r *replica) error) {
+	b.Helper()
 	second := b.second()
-	field := make([]*replica, racers)
+	field := make([]*replica, n)
 	for i := range field {
 		field[i] = b.ready(fmt.Sprintf("racer-%d", i), "h1")
 		if i%2 == 1 {
 			field[i].store = second
 		}
 	}
-	errs := make([]error, racers)
+	errs := make([]error, n)
 	gate := make(chan struct{})
 	var wg sync.WaitGroup
 	for i, r := range field {

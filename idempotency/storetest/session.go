@@ -129,6 +129,7 @@ func deadDoesNothing(die func(b *bundle, dying *replica)) func(*bundle) {
 		want(b.T, "open dues", len(open), 2)
 		want(b.T, "finished bits", open[0].Finished[0], 0)
 		r.renewed() // the one it wanted to mark
+		b.nobodyLeads()
 	}
 }
 
@@ -137,7 +138,7 @@ func deadDoesNothing(die func(b *bundle, dying *replica)) func(*bundle) {
 func (r *replica) calls(due time.Time, waiting idempotency.Run, d idempotency.Decision) map[string]func(context.Context) error {
 	missed := &idempotency.Range{Job: keyed, From: due, To: due, Count: 1, Outcome: idempotency.Missed}
 	full := idempotency.Pass{Job: keyed, Due: due, Finished: bitmap(0, 1, 2, 3, 4, 5, 6, 7)}
-	return map[string]func(context.Context) error{
+	calls := map[string]func(context.Context) error{
 		"RenewSession": func(ctx context.Context) error { _, err := r.store.RenewSession(ctx, r.session); return err },
 		"MarkDead":     func(ctx context.Context) error { return r.store.MarkDead(ctx, r.session, []int64{1, 2, 3}) },
 		"Declare": func(ctx context.Context) error {
@@ -168,6 +169,18 @@ func (r *replica) calls(due time.Time, waiting idempotency.Run, d idempotency.De
 			_, err := r.store.CloseDue(ctx, r.session, keyed, due, missed)
 			return err
 		},
+	}
+	if l, ok := r.store.(idempotency.Leaders); ok {
+		calls["Lead"] = func(ctx context.Context) error { _, err := l.Lead(ctx, r.session, 7); return err }
+	}
+	return calls
+}
+
+// nobodyLeads is for laws that hold of stores without leaders too.
+func (b *bundle) nobodyLeads() {
+	b.Helper()
+	if _, ok := b.Store.(idempotency.Leaders); ok {
+		want(b.T, "leader", b.leader(), idempotency.Leader{})
 	}
 }
 
@@ -293,6 +306,10 @@ func endedContextDoesNothing(b *bundle) {
 		}
 		return err
 	}
+	if l, ok := r.store.(idempotency.Leaders); ok {
+		calls["Resign"] = func(ctx context.Context) error { return l.Resign(ctx, r.session, 1, "") }
+		calls["Leader"] = func(ctx context.Context) error { _, err := l.Leader(ctx, namespace); return err }
+	}
 	for name, call := range calls {
 		if err := call(ctx); !errors.Is(err, context.Canceled) {
 			b.Fatalf("%s with an ended context: %v, want context.Canceled", name, err)
@@ -301,6 +318,7 @@ func endedContextDoesNothing(b *bundle) {
 	want(b.T, "rows", len(b.list(idempotency.Filter{})), 1)
 	want(b.T, "open dues", len(r.lag(all()).Open), 1)
 	want(b.T, "in force", r.entry(plain).InForce, "h1")
+	b.nobodyLeads()
 }
 
 // I3, I9: a restart of the store changes nothing.

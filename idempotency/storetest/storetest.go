@@ -17,7 +17,8 @@ import (
 	"github.com/belfry-go/belfry/jobs"
 )
 
-// Store is what the suite tests, with all powers: it reads what was written through History.
+// Store is what the suite tests, with all powers: it reads what was written through History. The laws of
+// idempotency.Leaders are skipped where it has not that one.
 type Store interface {
 	idempotency.Store
 	idempotency.History
@@ -74,6 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Pass", passLaws}, {"Prune", pruneLaws}, {"Bytes", byteLaws}, {"Batch", batchLaws},
 		{"History", historyLaws}, {"Overview", overviewLaws},
 		{"Control", controlLaws}, {"Pause", pauseLaws}, {"Trigger", triggerLaws}, {"Skip", skipLaws}, {"Backfill", backfillLaws},
+		{"Lead", leadLaws}, {"Term", termLaws},
 		{"Race", raceLaws},
 	} {
 		t.Run(area.name, func(t *testing.T) {
