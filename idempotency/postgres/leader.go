@@ -70,12 +70,12 @@ func (c *call) succeed(last rule.Leading, term int64, next rule.Succession) (l r
 	if err != nil {
 		return l, err
 	}
-	// The fence is drawn by a statement that begins when the row is held.
+	// The fence is drawn by a statement that begins when the row is held. So is the instant: not before the end of the last one.
 	err = c.returning(func(r pgx.Rows) (err error) {
 		l, err = scanLeader(r)
 		return err
-	}, `UPDATE belfry_leader l SET term = coalesce(nullif($3::bigint, 0), nextval('belfry_number')), session = s.id, since = $4, until = NULL, why = $5
-FROM belfry_session s WHERE l.space = $1 AND s.id = $2 RETURNING `+leaderColumns, c.space, c.id, term, c.now, []byte(next.Why))
+	}, `UPDATE belfry_leader l SET term = coalesce(nullif($3::bigint, 0), nextval('belfry_number')), session = s.id, since = {clock}, until = NULL, why = $4
+FROM belfry_session s WHERE l.space = $1 AND s.id = $2 RETURNING `+leaderColumns, c.space, c.id, term, []byte(next.Why))
 	return l, err
 }
 
