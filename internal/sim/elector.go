@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -18,6 +19,29 @@ type elector struct {
 	holder *Replica // nil: nobody leads
 	life   int      // of its process
 }
+
+// ofLeader makes some of the jobs the leader's, one at least.
+func ofLeader(list []Job, r *rand.Rand) {
+	led := 1 + r.IntN(1<<len(list)-1)
+	for i := range list {
+		list[i].Leader = led>>i&1 == 1
+		list[i].HandOverAfter = []time.Duration{0, 0, time.Second, 4 * time.Second}[r.IntN(4)]
+	}
+}
+
+// Leader is the replica that was told to lead last, of those that lead; nil: none does.
+func (w *World) Leader() *Replica {
+	var leader *Replica
+	for _, r := range w.replicas {
+		if r.leads != 0 && (leader == nil || r.leads > leader.leads) {
+			leader = r
+		}
+	}
+	return leader
+}
+
+// EndTerm ends the elector's term. Its replica hears of that so much later.
+func (w *World) EndTerm(late time.Duration) { w.elector.end(w.elector.term, late, "the scene says so") }
 
 // stand takes a replica's word on whether it may be elected.
 func (r *Replica) stand(on bool) {
