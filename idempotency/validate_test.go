@@ -52,6 +52,12 @@ func TestRefusals(t *testing.T) {
 		{claim(func(c *idempotency.Claim) { c.ID.Due = due.Add(1) }), "not a whole second"},
 		{claim(func(c *idempotency.Claim) { c.ID.Due = time.Time{} }), "not a whole second"},
 		{claim(func(c *idempotency.Claim) { c.Hash = "" }), "hash is empty"},
+		{claim(func(c *idempotency.Claim) { c.Term = -1 }), "term -1; set the leader's, or 0"},
+		{decision(func(d *idempotency.Decision) { d.Term = -1 }), "term -1; set zero or more"},
+		{idempotency.CheckLead(-1), "lead: term -1; set the elector's, or 0"},
+		{idempotency.CheckResign(0, ""), "resign: term 0; set the one that Lead answered"},
+		{idempotency.CheckResign(1, strings.Repeat("w", 256)), "256 bytes; use at most 255"},
+		{idempotency.CheckResign(1, "\xff"), "why is not valid UTF-8"},
 		{claim(func(c *idempotency.Claim) { c.Seen = 3 }), "none for an insert"},
 		{claim(func(c *idempotency.Claim) { c.TakeUp, c.Seen = true, -1 }), "seen fence -1"},
 		{claim(func(c *idempotency.Claim) {

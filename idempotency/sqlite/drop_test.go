@@ -13,10 +13,13 @@ func TestDropNamespaceLeavesNoRow(t *testing.T) {
 	s := openAt(t, file(t), nil, time.Now)
 	w := newWorker(t, s)
 	w.claim(t, 0, 10)
+	if _, err := s.Lead(t.Context(), w.session, 0); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.CloseSession(t.Context(), w.session); err != nil {
 		t.Fatal(err)
 	}
-	if full := filled(t, s); len(full) < 8 { // all but passes and ranges
+	if full := filled(t, s); len(full) < 10 { // all but passes, ranges and commands
 		t.Fatalf("rows are only in %q; the test has nothing to look at", full)
 	}
 	if err := s.DropNamespace(t.Context(), "ns"); err != nil {

@@ -16,13 +16,20 @@ import (
 	"github.com/belfry-go/belfry/idempotency/storetest"
 )
 
+// twinStore is a store with all powers.
+type twinStore interface {
+	storetest.Store
+	idempotency.Leaders
+}
+
 // twin is one of two stores that are asked the same. Numbers that a store draws
 // are its own; they are compared by the order in which they were first seen.
 type twin struct {
-	storetest.Store
+	twinStore
 	sessions []idempotency.Session
 	ranks    map[int64]int
 	fences   map[idempotency.ID]int64
+	term     int64 // of the last leader that was seen
 }
 
 func (w *twin) rank(n int64) int64 {
@@ -98,7 +105,11 @@ func (r *chooser) step() step {
 			return f(ctx, w, w.sessions[max(0, n-1-i%5)])
 		}
 	}
-	switch x := r.IntN(116); {
+	switch x := r.IntN(124); {
+	case x >= 120:
+		return on(r.resign())
+	case x >= 116:
+		return on(r.lead())
 	case x >= 112:
 		return on(r.retire())
 	case x >= 100:
@@ -144,7 +155,7 @@ func (r *chooser) declare() call1 {
 	for _, j := range []string{"keyed", "plain", "other"} {
 		if r.IntN(6) > 0 {
 			d = append(d, idempotency.Declaration{
-				Definition: idempotency.Definition{Job: j, Schedule: "s", Hash: r.hash(), Revision: int64(r.IntN(2)), Keyed: j == "keyed"},
+				Definition: idempotency.Definition{Job: j, Schedule: "s", Hash: r.hash(), Revision: int64(r.IntN(2)), Keyed: j == "keyed", Leader: r.IntN(3) == 0},
 				Opened:     r.base, Next: r.base.Add(time.Second),
 			})
 			if r.IntN(4) == 0 {
@@ -160,7 +171,7 @@ func (r *chooser) declare() call1 {
 }
 
 func (r *chooser) decide() call1 {
-	j, hash, keyed, claim, nonce := r.job(), r.hash(), r.IntN(2) == 0, r.IntN(3), int64(r.IntN(50))
+	j, hash, keyed, claim, nonce, term := r.job(), r.hash(), r.IntN(2) == 0, r.IntN(3), int64(r.IntN(50)), int64(r.IntN(3))
 	overlap, catchUp := idempotency.Overlap(r.IntN(4)), r.IntN(4) == 0
 	n, ahead := r.IntN(4), time.Duration(r.IntN(4))*10*time.Second
 	return func(ctx context.Context, w *twin, s idempotency.Session) string {
@@ -171,7 +182,7 @@ func (r *chooser) decide() call1 {
 			return errs(err)
 		}
 		d := idempotency.Decision{
-			Seen: seen[0], Definition: idempotency.Definition{Job: j, Schedule: "s", Hash: hash, Keyed: j == "keyed"}, Keyed: keyed, Claim: claim,
+			Seen: seen[0], Definition: idempotency.Definition{Job: j, Schedule: "s", Hash: hash, Keyed: j == "keyed", Leader: term == 1}, Keyed: keyed, Claim: claim, Term: term,
 			Overlap: overlap, CatchUp: catchUp,
 			Opened: seen[0].Opened.Add(ahead), Next: seen[0].Opened.Add(ahead + time.Second).Truncate(time.Second),
 		}
@@ -197,7 +208,7 @@ func (r *chooser) claim() call1 {
 	c := make([]idempotency.Claim, 1+r.IntN(4))
 	crowd, hash := r.IntN(3) == 0, r.hash() // all ask for one key
 	for k := range c {
-		c[k] = idempotency.Claim{ID: r.id(), Hash: r.hash(), Exclusive: r.IntN(4) > 0, TakeUp: r.IntN(3) == 0}
+		c[k] = idempotency.Claim{ID: r.id(), Hash: r.hash(), Exclusive: r.IntN(4) > 0, TakeUp: r.IntN(3) == 0, Term: int64(r.IntN(3))}
 		if crowd {
 			c[k].ID.Job, c[k].ID.Key, c[k].ID.Request, c[k].Hash = "keyed", "k\x000", "", hash
 		}
@@ -351,7 +362,7 @@ func (w *twin) people(t *testing.T) string {
 	for i := range o.Sessions {
 		o.Sessions[i].ID = w.rank(o.Sessions[i].ID)
 	}
-	said := []string{fmt.Sprintf("%+v %s", o, errs(err))}
+	said := []string{fmt.Sprintf("%+v %s", o, errs(err)), w.leads(w.Leader(t.Context(), "ns"))}
 	for c, err := range w.Commands(t.Context(), "ns", "plain") {
 		said = append(said, fmt.Sprintf("%+v %s", c, errs(err)))
 	}
@@ -406,8 +417,8 @@ func compare(t *testing.T, seed uint64) {
 	s := openAt(t, file(t), nil, c.Now)
 	r := &chooser{Rand: rand.New(rand.NewPCG(seed, 0)), base: c.Now().Truncate(time.Second)}
 	var twins [2]*twin
-	for i, x := range []storetest.Store{idempotency.NewMemory(c.Now), s} {
-		twins[i] = &twin{Store: x, ranks: make(map[int64]int), fences: make(map[idempotency.ID]int64)}
+	for i, x := range []twinStore{idempotency.NewMemory(c.Now), s} {
+		twins[i] = &twin{twinStore: x, ranks: make(map[int64]int), fences: make(map[idempotency.ID]int64)}
 	}
 	first := r.openSession()
 	for i := range 1500 {

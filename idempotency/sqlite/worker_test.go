@@ -88,7 +88,7 @@ func (w *worker) tryClaim(ctx context.Context, from, n int) (f []idempotency.Fin
 	return f, err
 }
 
-// count counts the runs, and demands that sessions count those that name them.
+// count counts the runs, and demands that sessions count what names them.
 func count(t testing.TB, s *Store) (n int) {
 	t.Helper()
 	for _, err := range s.List(context.Background(), idempotency.Filter{Namespace: "ns"}) {
@@ -99,9 +99,10 @@ func count(t testing.TB, s *Store) (n int) {
 	}
 	err := s.read(context.Background(), func(x *tx) error {
 		var wrong int
-		_, err := x.get([]any{&wrong}, `SELECT count(*) FROM belfry_session s WHERE named <> (SELECT count(*) FROM belfry_run r WHERE r.session = s.id)`)
+		_, err := x.get([]any{&wrong}, `SELECT count(*) FROM belfry_session s WHERE named <> (SELECT count(*) FROM belfry_run r WHERE r.session = s.id)
+  + (SELECT count(*) FROM belfry_leader l WHERE l.session = s.id)`)
 		if wrong > 0 {
-			t.Errorf("%d sessions have miscounted the runs that name them", wrong)
+			t.Errorf("%d sessions have miscounted what names them", wrong)
 		}
 		return err
 	})

@@ -193,13 +193,18 @@ func endedSessionIsFollowed(die func(b *bundle, dying *replica)) func(*bundle) {
 	return func(b *bundle) {
 		z, dying := b.open("z"), b.open("dying", b.brief)
 		l := dying.stands(0)
-		want(b.T, "leader, to another", z.stands(0), l)
+		again := z.stands(0)
+		dying.renewed() // else it lapsed too early, and is followed already
+		want(b.T, "leader, to another", again, l)
 		expires := b.expires(dying)
 		before := z.renewed()
 		die(b, dying)
 		until := z.renewed()
 		if until.After(expires) {
 			before, until = expires, expires
+		}
+		if b.Advance != nil {
+			b.Advance(time.Second) // it ended then, and not when somebody asks
 		}
 		b.ledUntil(l, before, until, "its session ended")
 		next := z.leads(0, "dying: its session ended")

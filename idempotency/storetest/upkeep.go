@@ -196,6 +196,9 @@ func dropLeavesNothing(b *bundle, u Upkeep) {
 	d := r.decision(plain)
 	d.Ranges = []idempotency.Range{{Job: plain, From: due, To: due, Count: 1, Outcome: idempotency.Skipped, Reason: "paused"}}
 	want(b.T, "decided", r.decide(d).Won, true)
+	if _, ok := b.Store.(idempotency.Leaders); ok {
+		r.leads(0, "nobody led before")
+	}
 	r.close()
 	if err := b.drop(namespace); err != nil {
 		b.Fatalf("drop: %v", err)
@@ -208,6 +211,7 @@ func dropLeavesNothing(b *bundle, u Upkeep) {
 		b.Errorf("a session of before renews: %v", err)
 	}
 	b.finishes(idempotency.Fenced, done(key("k", due), before.Fence))
+	b.nobodyLeads()
 	again := b.with(2 * partitions) // a new namespace
 	again.opens(due)
 	if f := again.union(2 * partitions); string(f) != string(make([]byte, 2)) {
