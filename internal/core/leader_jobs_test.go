@@ -172,6 +172,9 @@ func TestKeysOfLeader(t *testing.T) {
 		t.Fatalf("%d keys run, want as many as the leader has workers", len(w.done))
 	}
 	w.tell(0, Deposed{Term: 1, Why: "the test says so"})
+	if n := len(w.cores[0].passes); n > 0 {
+		t.Errorf("it goes on with %d passes", n)
+	}
 	w.long["global"] = false
 	w.elect(1, 2)
 	w.until(13 * time.Second)
