@@ -2,7 +2,7 @@ package sim
 
 import (
 	"context"
-	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -18,6 +18,29 @@ type elector struct {
 	holder *Replica // nil: nobody leads
 	life   int      // of its process
 }
+
+// ofLeader makes some of the jobs the leader's, one at least.
+func ofLeader(list []Job, r *rand.Rand) {
+	led := 1 + r.IntN(1<<len(list)-1)
+	for i := range list {
+		list[i].Leader = led>>i&1 == 1
+		list[i].HandOverAfter = []time.Duration{0, 0, time.Second, 4 * time.Second}[r.IntN(4)]
+	}
+}
+
+// Leader is the replica that was told to lead last, of those that lead; nil: none does.
+func (w *World) Leader() *Replica {
+	var leader *Replica
+	for _, r := range w.replicas {
+		if r.leads != 0 && (leader == nil || r.leads > leader.leads) {
+			leader = r
+		}
+	}
+	return leader
+}
+
+// EndTerm ends the elector's term. Its replica hears of that so much later.
+func (w *World) EndTerm(late time.Duration) { w.elector.end(w.elector.term, late, "the scene says so") }
 
 // stand takes a replica's word on whether it may be elected.
 func (r *Replica) stand(on bool) {
@@ -112,21 +135,10 @@ func (r *Replica) lead(term int64) {
 	r.after(takes, func() { r.tell(core.Yielded{}) })
 }
 
-var errNoLeaders = errors.New("sim: the store of this world knows no leaders")
-
-func (t *tap) leaders() (idempotency.Leaders, error) {
-	if l, ok := t.Store.(idempotency.Leaders); ok {
-		return l, nil
-	}
-	return nil, errNoLeaders
-}
+func (t *tap) leaders() idempotency.Leaders { return t.Store.(idempotency.Leaders) }
 
 func (t *tap) Lead(ctx context.Context, s idempotency.Session, term int64) (idempotency.Leader, error) {
-	store, err := t.leaders()
-	if err != nil {
-		return idempotency.Leader{}, err
-	}
-	l, err := store.Lead(ctx, s, term)
+	l, err := t.leaders().Lead(ctx, s, term)
 	return judge(t, "Lead", l, err, func(x *oracle.Oracle) {
 		if t.leading != l.Term {
 			t.leading = l.Term
@@ -139,19 +151,11 @@ func (t *tap) Lead(ctx context.Context, s idempotency.Session, term int64) (idem
 }
 
 func (t *tap) Resign(ctx context.Context, s idempotency.Session, term int64, why string) error {
-	store, err := t.leaders()
-	if err == nil {
-		err = store.Resign(ctx, s, term, why)
-	}
-	_, err = judge(t, "Resign", 0, err, func(*oracle.Oracle) { t.w.note(t.who, "store: resigns", s.ID, term, why) })
+	_, err := judge(t, "Resign", 0, t.leaders().Resign(ctx, s, term, why), func(*oracle.Oracle) { t.w.note(t.who, "store: resigns", s.ID, term, why) })
 	return err
 }
 
 func (t *tap) Leader(ctx context.Context, namespace string) (idempotency.Leader, error) {
-	store, err := t.leaders()
-	if err != nil {
-		return idempotency.Leader{}, err
-	}
-	l, err := store.Leader(ctx, namespace)
+	l, err := t.leaders().Leader(ctx, namespace)
 	return judge(t, "Leader", l, err, func(*oracle.Oracle) {})
 }

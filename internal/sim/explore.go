@@ -150,11 +150,7 @@ func newPlan(seed uint64, o Options) *plan {
 		}
 	}
 	if p.faults&Leader != 0 {
-		led := 1 + r.rand.IntN(7) // some of the jobs are
-		for i := range c.Jobs {
-			c.Jobs[i].Leader = led>>i&1 == 1
-			c.Jobs[i].HandOverAfter = []time.Duration{0, 0, time.Second, 4 * time.Second}[r.rand.IntN(4)]
-		}
+		ofLeader(c.Jobs, r.rand)
 	}
 	if p.faults&Edit != 0 {
 		p.dice = r.rand
