@@ -102,23 +102,25 @@ func (b *bench) leads(c call) {
 	}
 }
 
-// TestCampaign is LD-01: a candidate whose lease has ended while it waits is not treated as the leader when the leader's key goes, although
-// Campaign says that it is.
+// TestCampaign is LD-01: a candidate whose lease has ended or whose key has gone while it waits is not treated as the leader when the leader's key
+// goes, although Campaign says that it is.
 func TestCampaign(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.stand("a")
-	first.elected()
-	leader := b.queue(1)[0]
-	client := b.servers.Client(b)
-	client.Watcher = deaf{client.Watcher, leader} // else it knows before Campaign returns
-	second := b.lead(b.elector(client, b.options("b")))
-	own := b.queue(2)[1]
-	b.revoke(own)
-	first.leave()
-	b.leads(second.elected()) // by another session
-	if keys := b.queue(1); keys[0] == own {
-		t.Error("leads by the key whose lease has ended")
+	for _, gone := range []func(string){b.revoke, b.delete} {
+		first := b.stand("a")
+		first.elected()
+		client := b.servers.Client(b)
+		client.Watcher = deaf{client.Watcher, b.queue(1)[0]} // else it knows before Campaign returns
+		second := b.lead(b.elector(client, b.options("b")))
+		own := b.queue(2)[1]
+		gone(own)
+		first.leave()
+		b.leads(second.elected()) // by another key
+		if keys := b.queue(1); keys[0] == own {
+			t.Error("leads by the key that was gone")
+		}
+		second.leave()
 	}
 }
 
