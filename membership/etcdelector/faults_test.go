@@ -181,6 +181,27 @@ func TestDeaf(t *testing.T) {
 	l.elected()
 }
 
+// TestCut is LD-03: a leader that is cut off from etcd stops by its own deadline. Neither its session nor the server has said anything by then: the
+// lease lives, and the next in the queue is not elected yet.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	client, proxy := b.behind()
+	o := b.options("a")
+	o.Lease, o.Trust, o.Renew = time.Hour, time.Second, 500*time.Millisecond
+	first := b.lead(b.elector(client, o))
+	c := first.elected()
+	second := b.stand("b")
+	own := b.queue(2)[0]
+	cut(proxy, true)
+	b.over(c, errTrust)
+	if keys := b.keys(); keys[0] != own || len(second.calls) > 0 {
+		t.Errorf("%q is the oldest key and %d terms of b have begun when a's has just ended; want %q and none", keys[0], len(second.calls), own)
+	}
+	b.revoke(own) // by the server, in an hour
+	b.leads(second.elected())
+}
+
 // TestResignFails is LD-07: where the resignation fails the lease is given back, so the next one leads at once. Where
 // that fails too it is said what follows.
 func TestResignFails(t *testing.T) {
