@@ -12,8 +12,12 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/jobs"
 	"github.com/belfry-go/belfry/membership/electortest"
+	"github.com/belfry-go/belfry/ring"
 	"github.com/belfry-go/belfry/scheduler"
 )
+
+// smallRing is built quickly, which counts where many schedulers start.
+var smallRing = &ring.Options{Partitions: 64}
 
 // full is a store with the further powers.
 type full interface {
@@ -119,7 +123,7 @@ func (e *election) start(name string, list ...jobs.Job) *candidate {
 	e.t.Helper()
 	r := &candidate{name: name, done: make(chan error, 1)}
 	config := scheduler.Config{
-		Namespace: "test", Members: wired{seat{e.gossip, name}, e.wires}, Concurrency: 8,
+		Namespace: "test", Members: wired{seat{e.gossip, name}, e.wires}, Concurrency: 8, Ring: smallRing,
 		Lease: 10 * time.Second, Sweep: time.Second, Drain: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		Middleware: []scheduler.Middleware{func(next jobs.Handler) jobs.Handler {
 			return func(ctx context.Context, o jobs.Occurrence) error {

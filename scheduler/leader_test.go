@@ -185,6 +185,7 @@ func TestRunOutlivesTheTerm(t *testing.T) {
 			},
 		}
 		e.static.Elect("a")
+		e.tweak = func(c *scheduler.Config) { c.Sweep = 5 * time.Second }
 		a := e.start("a", five)
 		e.start("b", five)
 		at(3 * time.Minute)
