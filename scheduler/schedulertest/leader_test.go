@@ -101,9 +101,14 @@ func TestNobodyLeads(t *testing.T) {
 // A test that steers who leads gives each replica its part in an election of its own.
 func TestElectorOf(t *testing.T) {
 	t.Parallel()
-	election := electortest.NewStatic()
+	var election *electortest.Static
 	names := []string{"x", "y", "z"}
-	o := &schedulertest.Options{ElectorOf: func(replica int) scheduler.Elector { return election.For(names[replica]) }}
+	o := &schedulertest.Options{ElectorOf: func(replica int) scheduler.Elector {
+		if election == nil { // it has channels, so that the bubble is the place to make it
+			election = electortest.NewStatic()
+		}
+		return election.For(names[replica])
+	}}
 	schedulertest.Test(t, o, []jobs.Job{leaders()}, func(t *testing.T, c *schedulertest.Cluster) {
 		c.AdvanceTo(one)
 		if n := len(c.Runs()); n != 0 || c.Leader() != -1 {
