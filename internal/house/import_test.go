@@ -49,7 +49,7 @@ var onlyIn = []struct {
 	{"modernc.org/sqlite", []string{"idempotency/sqlite", "cmd", "examples"}},
 	{"github.com/jackc/pgx", []string{"idempotency/postgres", "internal/testservers", "internal/ordeal", "cmd", "examples"}},        // testservers makes databases
 	{"github.com/go-sql-driver/mysql", []string{"idempotency/mysql", "internal/testservers", "internal/ordeal", "cmd", "examples"}}, // likewise
-	{"github.com/cenkalti/backoff", []string{"idempotency/postgres", "idempotency/mysql", "scheduler"}},
+	{"github.com/cenkalti/backoff", []string{"idempotency/postgres", "idempotency/mysql", "membership/etcdelector", "scheduler"}},
 	{"github.com/anishathalye/porcupine", []string{"internal/ordeal"}},
 	{"go.yaml.in/yaml", []string{"examples"}},
 	{"github.com/redis/go-redis", []string{"idempotency/redis", "cmd", "examples"}},
