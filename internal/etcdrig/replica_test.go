@@ -179,7 +179,7 @@ func (m *member) handle(ctx context.Context, o jobs.Occurrence) error {
 		return context.Cause(ctx)
 	}
 	m.ledger.write(of(effect))
-	m.trap.hit(handler, o.Due)
+	m.trap.hit(handler, o.Due.Unix())
 	pass(ctx, takes/2)
 	return nil
 }
@@ -195,6 +195,9 @@ func (m *member) role(ctx context.Context, term int64) error {
 // watch writes down that the context of a term is not over, until it is, or done is closed. It returns why it is.
 func (m *member) watch(ctx context.Context, phase string, term int64, done <-chan struct{}) string {
 	for {
+		if phase == m.believes() {
+			m.trap.hit(looking, 0)
+		}
 		at := mono() // before the look: then it was not over, if it is not now
 		if ctx.Err() != nil {
 			return context.Cause(ctx).Error()
@@ -209,6 +212,14 @@ func (m *member) watch(ctx context.Context, phase string, term int64, done <-cha
 			return "given up"
 		}
 	}
+}
+
+// believes is the phase of lines that tell what the term is to this process: where the store elects, only a role knows.
+func (s spec) believes() string {
+	if len(s.Etcd) == 0 {
+		return inRole
+	}
+	return trusted
 }
 
 // pass lets d pass, or less when the context ends.

@@ -4,7 +4,6 @@ package etcdrig
 
 import (
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -78,19 +77,24 @@ func (f *fleet) kill(round int) {
 	f.ready()
 }
 
-// stop has the leader stand still until another has led and done what it held, and go on.
+// stop has the leader stand still until another has led and has, or does, what it held, and go on.
 func (f *fleet) stop(round int) {
 	f.Helper()
-	p, from := f.strike(fault{[]string{decided, handler, answered}[round%3], syscall.SIGSTOP})
+	point := []string{handler, decided, looking, answered}[round%4]
+	p, from := f.strike(fault{point, syscall.SIGSTOP})
 	f.stopped[p.Pid()] = true
 	f.next("stopped, next leader", from)
-	f.await("others to do what the stopped leader holds", func() bool { return f.ended(from.Due) })
+	if point == handler { // what it finishes late, it finishes while another is at it, if it is quick
+		f.await("another to start what the stopped leader holds", func() bool {
+			return f.first(0, func(l line) bool { return l.Phase == started && l.Due == from.Due && l.Pid != p.Pid() }) != nil
+		})
+	}
 	resumed := len(f.book.lines)
 	f.signal(p, syscall.SIGCONT)
 	f.await("the old leader to leave its role", func() bool {
 		return f.first(resumed, func(l line) bool { return l.Phase == leftRole && l.Pid == p.Pid() && l.Term == from.Term }) != nil
 	})
-	if strings.HasPrefix(from.Text, handler) {
+	if point == handler {
 		f.await("its late finish to be refused", func() bool {
 			return f.first(resumed, func(l line) bool {
 				return l.Phase == refused && l.Text == "fenced" && l.Pid == p.Pid() && l.Due == from.Due
