@@ -22,8 +22,11 @@ type Election interface {
 
 // Cutter is a further power of an Election: to cut a living replica off from what elects, so that nothing of it gets there and nothing comes back.
 type Cutter interface {
+	// Cut cuts a replica off. Its process lives on, and so does what it knows.
 	Cut(name string)
-	Mend(name string) // ends Cut
+
+	// Mend ends Cut.
+	Mend(name string)
 }
 
 // Config says what Run tests.

@@ -61,7 +61,7 @@ func (e *Elector) Lead(ctx context.Context, lead func(ctx context.Context, term 
 	}
 	defer e.busy.Store(false)
 	pause := &backoff.ExponentialBackOff{
-		InitialInterval: e.options.Retry, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: e.options.Lease,
+		InitialInterval: e.options.Retry, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: min(e.options.Lease, maxPause),
 	}
 	for ctx.Err() == nil {
 		begun := time.Now()

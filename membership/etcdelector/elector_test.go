@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func (c *clock) set(mono, wall time.Duration) {
 // asks, before any timer has fired; so do contexts derived from the term's.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	for _, at := range []struct{ mono, wall time.Duration }{{time.Hour, time.Hour}, {0, time.Hour}, {time.Hour, 0}, {time.Hour, -time.Hour}} {
 		var c clock
 		o := b.options("a")
@@ -60,6 +61,76 @@ func TestFrozen(t *testing.T) {
 		}
 		cancel()
 		l.leave()
+	}
+}
+
+// TestSuspended: a term that is over by the clocks ends also where nobody asks for it.
+func TestSuspended(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var c clock
+	o := b.options("a")
+	o.Lease, o.Renew = time.Hour, 500*time.Millisecond
+	e := b.elector(b.servers.Client(b), o)
+	e.now = c.now
+	call := b.lead(e).elected()
+	c.set(0, time.Hour)
+	b.over(call, errTrust)
+}
+
+// slow is a client's leases, whose renewals are answered when half an hour has passed by a test's clocks.
+type slow struct {
+	clientv3.Lease
+	clock *clock
+	calls *atomic.Int32
+}
+
+func (l slow) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	l.calls.Add(1)
+	r, err := l.Lease.KeepAliveOnce(ctx, id)
+	if l.clock != nil {
+		l.clock.set(30*time.Minute, 30*time.Minute)
+	}
+	return r, err
+}
+
+// TestSent: the trust counts from the sending of a renewal, not from its answer.
+func TestSent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var c clock
+	client := b.servers.Client(b)
+	client.Lease = slow{client.Lease, &c, new(atomic.Int32)}
+	o := b.options("a")
+	o.Lease = time.Hour // 42 min of trust
+	e := b.elector(client, o)
+	e.now = c.now
+	call := b.lead(e).elected()
+	if left := call.ctx.(*term).trust.left(); left > 12*time.Minute {
+		t.Errorf("%v of trust left when the answer took 30 min of 42", left)
+	}
+}
+
+// TestSilent: while nothing answers a leader does not renew again and again, which the client would do without a pause, but asks by reads first.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	client, proxy := b.behind()
+	var calls atomic.Int32
+	client.Lease = slow{client.Lease, nil, &calls}
+	o := b.options("a")
+	o.Lease, o.Renew = time.Hour, 500*time.Millisecond
+	b.lead(b.elector(client, o)).elected()
+	failed := func(n int) func() bool {
+		return func() bool { return strings.Count(b.log.String(), "leadership was not renewed") > n }
+	}
+	proxy.Refuse(true)
+	proxy.Reset()
+	until(t, "a renewal to fail", failed(0))
+	before := calls.Load()
+	until(t, "more to fail", failed(2))
+	if more := calls.Load() - before; more > 0 {
+		t.Errorf("%d renewals were sent while nothing answers", more)
 	}
 }
 
@@ -95,7 +166,7 @@ func TestTrust(t *testing.T) {
 // TestGranted: where etcd grants more than asked the trust is longer by as much, and the margin stays.
 func TestGranted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	client := b.servers.Client(b)
 	client.Lease = tampered{Lease: client.Lease, more: 3600}
 	o := b.options("a")
@@ -114,7 +185,7 @@ func never(context.Context, int64) error { panic("elected") }
 // TestPanic: a lead that panics resigns, and the panic goes on to Lead's caller.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	o := b.options("a")
 	o.Lease = time.Hour // the next one is not elected by its end
 	func() {
@@ -131,7 +202,7 @@ func TestPanic(t *testing.T) {
 // TestClings: a lead that does not return though its context has ended is waited for, but not longer than the trust by the next leader.
 func TestClings(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	ctx, end := context.WithCancel(t.Context())
 	elected, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	e := b.elector(b.servers.Client(b), b.options("a"))
@@ -156,17 +227,16 @@ func TestClings(t *testing.T) {
 // twice says so.
 func TestMany(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	client := b.servers.Client(b)
-	var first *Elector
-	for _, prefix := range []string{"a/b", "a", "a/", "\xff\x00/é", "\xff"} {
+	var last *Elector
+	for _, prefix := range []string{"x/a/b", "x/a", "x/\xff\x00é", "x/\xff"} {
 		o := b.options("x")
-		o.Prefix = strings.TrimSuffix(prefix, "/") + strings.Repeat("/", strings.Count(prefix, "a/")) + "b"
-		e := b.elector(client, o)
-		b.lead(e).elected()
-		first = e
+		o.Prefix = prefix
+		last = b.elector(client, o)
+		b.lead(last).elected()
 	}
-	if err := first.Lead(t.Context(), never); err == nil || !strings.Contains(err.Error(), "under way") {
+	if err := last.Lead(t.Context(), never); err == nil || !strings.Contains(err.Error(), "under way") {
 		t.Errorf("a second Lead returned %v", err)
 	}
 }
@@ -174,7 +244,7 @@ func TestMany(t *testing.T) {
 // TestClosed: a client that is closed under a Lead ends it with an error that says so.
 func TestClosed(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	client := b.servers.Client(b)
 	l := b.lead(b.elector(client, b.options("a")))
 	c := l.elected()
@@ -188,7 +258,7 @@ func TestClosed(t *testing.T) {
 // TestPermission: a user who may not write the election's keys is told which.
 func TestPermission(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBenchOn(t, etcdservers.Start(t, etcdservers.Config{}))
 	root := b.servers.Client(b)
 	for _, ask := range []func() error{
 		func() error { _, err := root.UserAdd(t.Context(), "root", "r"); return err },

@@ -106,7 +106,7 @@ func (b *bench) leads(c call) {
 // Campaign says that it is.
 func TestCampaign(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	first := b.stand("a")
 	first.elected()
 	leader := b.queue(1)[0]
@@ -125,23 +125,31 @@ func TestCampaign(t *testing.T) {
 // TestOwnKey is LD-01 too: a candidate whose key or lease goes while it waits stands again, and does not wait for ever.
 func TestOwnKey(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	first := b.stand("a")
 	first.elected()
 	second := b.stand("b")
-	for _, gone := range []func(string){b.delete, b.revoke} {
+	again := func(gone func(string)) {
+		t.Helper()
 		own := b.queue(2)[1]
 		gone(own)
 		until(t, "another key", func() bool { k := b.keys(); return len(k) == 2 && k[1] != own })
 	}
+	again(b.delete)
+	again(b.revoke)
+	second.leave()
+	deafened := b.servers.Client(b)
+	deafened.Watcher = deaf{deafened.Watcher, b.queue(1)[0]}
+	third := b.lead(b.elector(deafened, b.options("c")))
+	again(b.revoke) // which its session says
 	first.leave()
-	b.leads(second.elected())
+	b.leads(third.elected())
 }
 
 // TestRevoked is F51: a leader whose lease ends, or whose key is deleted, while it lives stops, and the next one leads.
 func TestRevoked(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	all := []*lead{b.stand("a")}
 	now := all[0].elected()
 	all = append(all, b.stand("b"))
@@ -161,7 +169,7 @@ func TestRevoked(t *testing.T) {
 // TestDeaf: a leader whose watch hears nothing finds at the next renewal that its key is gone, though its lease lives.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	client := b.servers.Client(b)
 	client.Watcher = deaf{client.Watcher, ""}
 	l := b.lead(b.elector(client, b.options("a")))
@@ -175,7 +183,7 @@ func TestDeaf(t *testing.T) {
 // that fails too it is said what follows.
 func TestResignFails(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	resign := func(name string, refuse bool) {
 		t.Helper()
 		client := b.servers.Client(b)
@@ -202,7 +210,7 @@ func TestResignFails(t *testing.T) {
 // TestCompaction: a watch that breaks after its revision was compacted is begun anew; the term goes on, and its end is still heard of.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	client, proxy := b.behind()
 	o := b.options("a")
 	o.Lease, o.Retry = time.Hour, time.Millisecond // so that no renewal finds the key gone
@@ -228,7 +236,7 @@ func TestCompaction(t *testing.T) {
 // TestQuorum is F50: a leader of an etcd that lost its quorum stops by itself; nobody is elected until it is back, then one is.
 func TestQuorum(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{Members: 3})
+	b := newBenchOn(t, etcdservers.Start(t, etcdservers.Config{Members: 3}))
 	x, y := b.stand("a"), b.stand("b")
 	elected := func() (call, *lead) {
 		select {
@@ -252,8 +260,8 @@ func TestQuorum(t *testing.T) {
 	if n := len(x.calls) + len(y.calls); n > 0 {
 		t.Errorf("%d elected without a quorum", n)
 	}
-	b.servers.Restart(1)
-	b.servers.Ready(1)
+	b.servers.Restart(t, 1)
+	b.servers.Ready(t, 1)
 	next, _ := elected()
 	if next.term <= c.term {
 		t.Errorf("term %d follows %d", next.term, c.term)
@@ -263,7 +271,7 @@ func TestQuorum(t *testing.T) {
 // TestAway: an etcd that does not answer is tried again, with a log line each time, and the replica is elected once it does.
 func TestAway(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{})
+	b := newBench(t)
 	client, proxy := b.behind()
 	proxy.Refuse(true)
 	l := b.lead(b.elector(client, b.options("a")))
@@ -276,7 +284,7 @@ func TestAway(t *testing.T) {
 // space again.
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, etcdservers.Config{Quota: 1 << 20})
+	b := newBenchOn(t, etcdservers.Start(t, etcdservers.Config{Quota: 1 << 20}))
 	first := b.stand("a")
 	first.elected()
 	second := b.stand("b")

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		f.Value.Set("16") // these tests wait for leases to end, and leave the processors alone
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(etcdservers.Main(m))
 }
 
 // patience bounds the wait for what must happen; no test asserts how long anything takes.
@@ -52,9 +52,10 @@ type bench struct {
 	log     log
 }
 
-func newBench(t *testing.T, c etcdservers.Config) *bench {
-	return &bench{T: t, servers: etcdservers.Start(t, c)}
-}
+// newBench is one on the shared server.
+func newBench(t *testing.T) *bench { return newBenchOn(t, etcdservers.Shared(t)) }
+
+func newBenchOn(t *testing.T, s *etcdservers.Servers) *bench { return &bench{T: t, servers: s} }
 
 // options are quick ones, for an election of the test's own.
 func (b *bench) options(name string) *Options {

@@ -3,7 +3,6 @@ package etcdelector
 import (
 	"testing"
 
-	"github.com/belfry-go/belfry/internal/etcdservers"
 	"github.com/belfry-go/belfry/internal/faultproxy"
 	"github.com/belfry-go/belfry/membership/electortest"
 	"github.com/belfry-go/belfry/scheduler"
@@ -34,8 +33,7 @@ func (e *election) Mend(name string) { cut(e.proxies[name], false) }
 // TestElector: an Elector keeps the contract.
 func TestElector(t *testing.T) {
 	t.Parallel()
-	s := etcdservers.Start(t, etcdservers.Config{})
 	electortest.Run(t, electortest.Config{Changes: 12, Open: func(t *testing.T) electortest.Election {
-		return &election{&bench{T: t, servers: s}, make(map[string]*faultproxy.Proxy)}
+		return &election{newBench(t), make(map[string]*faultproxy.Proxy)}
 	}})
 }
