@@ -16,6 +16,10 @@ type candidacy struct {
 	gone chan struct{}      // closed when the elector has let go of it
 	told *term              // that the core believes in; nil: none
 
+	// Of the goroutine that calls the elector.
+	pauses *pauses
+	rest   time.Time // until when it is not called, since it failed
+
 	mu     sync.Mutex
 	newest *term // the last one that the elector began; nil: none, or that has ended
 }
@@ -41,35 +45,43 @@ func (r *runner) stand(on bool) {
 	})
 }
 
-// campaign calls the elector until ctx ends. An elector that returns before that is called again.
+// campaign calls the elector until ctx ends. One that returns before that, or fails, is called again after a pause, if need be by the next campaign.
 func (r *runner) campaign(ctx context.Context) {
-	pauses := newPauses()
-	for ctx.Err() == nil {
-		began := time.Now()
-		var serving sync.WaitGroup
-		lead, stop := context.WithCancel(ctx)
-		err := sheltered(func() error {
-			return r.cfg.Elector.Lead(lead, func(term context.Context, number int64) error {
-				serving.Add(1)
-				defer serving.Done()
-				return r.serve(term, lead, number)
-			})
-		})
-		stop()
-		serving.Wait() // an elector that fails in a term may leave that behind
+	c := &r.candidacy
+	for {
+		wait(ctx, time.Until(c.rest))
 		if ctx.Err() != nil {
-			if err != nil {
-				r.log.Warn("the elector failed as this replica gave leadership up; if it led, the next leader may come only after the elector's lease", "err", err)
-			}
 			return
 		}
-		if err == nil {
+		began := time.Now()
+		early, err := r.callElector(ctx)
+		switch {
+		case early && err == nil:
 			err = errors.New("it returned without an error, though its context had not ended")
+		case err == nil:
+			return
 		}
-		pause := pauses.after(time.Since(began))
-		r.log.Error("the elector failed; it is called again, and this replica does not lead before that", "in", pause, "err", err)
-		wait(ctx, pause)
+		pause := c.pauses.after(time.Since(began))
+		c.rest = time.Now().Add(pause)
+		r.log.Error("the elector failed; it is called again, and this replica is not elected before that", "in", pause, "err", err)
 	}
+}
+
+// callElector calls it once, and reports whether it returned before ctx had ended.
+func (r *runner) callElector(ctx context.Context) (early bool, err error) {
+	lead, stop := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	err = sheltered(func() error {
+		return r.cfg.Elector.Lead(lead, func(term context.Context, number int64) error {
+			serving.Add(1)
+			defer serving.Done()
+			return r.serve(term, lead, number)
+		})
+	})
+	early = ctx.Err() == nil
+	stop()
+	serving.Wait() // an elector that fails in a term may leave that behind
+	return early, err
 }
 
 // serve is one term of the elector's.

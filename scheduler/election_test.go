@@ -11,8 +11,13 @@ import (
 
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/jobs"
+	"github.com/belfry-go/belfry/membership/electortest"
+	"github.com/belfry-go/belfry/ring"
 	"github.com/belfry-go/belfry/scheduler"
 )
+
+// smallRing is built quickly, which counts where many schedulers start.
+var smallRing = &ring.Options{Partitions: 64}
 
 // full is a store with the further powers.
 type full interface {
@@ -61,8 +66,8 @@ type election struct {
 	t      *testing.T
 	gossip *gossip
 	wires  *wires
-	store  full    // nil: there is none
-	podium *podium // nil: the store elects
+	store  full                // nil: there is none
+	static *electortest.Static // nil: the store elects
 	tweak  func(*scheduler.Config)
 	all    sync.WaitGroup
 	stops  []context.CancelFunc
@@ -86,18 +91,18 @@ type change struct {
 	scheduler.Led
 }
 
-func newElection(t *testing.T, store full, p *podium) *election {
-	return &election{t: t, gossip: newGossip(), wires: newWires(), store: store, podium: p, tweak: func(*scheduler.Config) {}}
+func newElection(t *testing.T, store full) *election {
+	return &election{t: t, gossip: newGossip(), wires: newWires(), store: store, tweak: func(*scheduler.Config) {}}
 }
 
-// withElection runs f in a bubble with a store in memory; elected: by the podium.
+// withElection runs f in a bubble with a store in memory; elected: by the test.
 func withElection(t *testing.T, elected bool, f func(t *testing.T, e *election)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := newElection(t, idempotency.NewMemory(nil), nil)
+		e := newElection(t, idempotency.NewMemory(nil))
 		if elected {
-			e.podium = newPodium()
+			e.static = electortest.NewStatic()
 		}
 		defer e.end()
 		f(t, e)
@@ -118,7 +123,7 @@ func (e *election) start(name string, list ...jobs.Job) *candidate {
 	e.t.Helper()
 	r := &candidate{name: name, done: make(chan error, 1)}
 	config := scheduler.Config{
-		Namespace: "test", Members: wired{seat{e.gossip, name}, e.wires}, Concurrency: 8,
+		Namespace: "test", Members: wired{seat{e.gossip, name}, e.wires}, Concurrency: 8, Ring: smallRing,
 		Lease: 10 * time.Second, Sweep: time.Second, Drain: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		Middleware: []scheduler.Middleware{func(next jobs.Handler) jobs.Handler {
 			return func(ctx context.Context, o jobs.Occurrence) error {
@@ -138,8 +143,8 @@ func (e *election) start(name string, list ...jobs.Job) *candidate {
 		r.door = &door{Store: e.store}
 		config.Store = throne{r.door, e.store, e.store, e.store}
 	}
-	if e.podium != nil {
-		config.Elector = lectern{e.podium, name}
+	if e.static != nil {
+		config.Elector = e.static.For(name)
 	}
 	e.tweak(&config)
 	var err error

@@ -64,16 +64,16 @@ func TestStoreElects(t *testing.T) {
 // LD-06: nobody leads while a due comes. The one who is elected later runs it then, once.
 func TestNoLeaderAcrossTheDue(t *testing.T) {
 	withElection(t, true, func(t *testing.T, e *election) {
-		e.podium.elect("a")
+		e.static.Elect("a")
 		e.start("a", onceOfLeader(quick))
 		e.start("b", onceOfLeader(quick))
 		at(50 * time.Second)
-		e.podium.elect("")
+		e.static.Depose()
 		at(80 * time.Second)
 		if runs := e.ran(""); len(runs) > 0 {
 			t.Fatalf("nobody leads, and it ran: %+v", runs)
 		}
-		e.podium.elect("b")
+		e.static.Elect("b")
 		at(2 * time.Minute)
 		if r := oneRun(t, e, "b", minuteOne.Add(20*time.Second)); r.Term != 2 {
 			t.Errorf("in term %d", r.Term)
@@ -84,7 +84,7 @@ func TestNoLeaderAcrossTheDue(t *testing.T) {
 // DP-07: the leader is told to stop three seconds before the hour, and the next one comes 0.7 s after it.
 func TestLeaderStopsBeforeTheDue(t *testing.T) {
 	withElection(t, true, func(t *testing.T, e *election) {
-		e.podium.elect("a")
+		e.static.Elect("a")
 		a := e.start("a", onceOfLeader(quick))
 		e.start("b", onceOfLeader(quick))
 		at(57 * time.Second)
@@ -93,7 +93,7 @@ func TestLeaderStopsBeforeTheDue(t *testing.T) {
 			t.Error(err)
 		}
 		at(time.Minute + 700*time.Millisecond)
-		e.podium.elect("b")
+		e.static.Elect("b")
 		at(2 * time.Minute)
 		oneRun(t, e, "b", minuteOne.Add(700*time.Millisecond))
 	})
@@ -184,11 +184,12 @@ func TestRunOutlivesTheTerm(t *testing.T) {
 				}
 			},
 		}
-		e.podium.elect("a")
+		e.static.Elect("a")
+		e.tweak = func(c *scheduler.Config) { c.Sweep = 5 * time.Second }
 		a := e.start("a", five)
 		e.start("b", five)
 		at(3 * time.Minute)
-		e.podium.elect("b")
+		e.static.Elect("b")
 		at(17 * time.Minute)
 		runs := e.ran("report")
 		if len(runs) != 2 || runs[0].by != "a" || runs[0].Term != 1 || runs[1].by != "b" || runs[1].Term != 2 {
@@ -221,7 +222,7 @@ func TestLeaderInNameOnly(t *testing.T) {
 		}
 		at(15 * time.Second)
 		a.door.set(true)
-		e.podium.elect("a")
+		e.static.Elect("a")
 		time.Sleep(time.Second)
 		a.door.set(false)
 		at(75 * time.Second)
@@ -243,9 +244,9 @@ func TestLeaderWithoutAStore(t *testing.T) {
 		a := e.start("a", job)
 		e.start("b", job)
 		at(25 * time.Second)
-		e.podium.elect("a")
+		e.static.Elect("a")
 		at(55 * time.Second)
-		e.podium.elect("b")
+		e.static.Elect("b")
 		at(85 * time.Second)
 		var got []string
 		for _, r := range e.ran("report") {
@@ -277,7 +278,7 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("too early: %+v", runs)
 		}
 		at(45 * time.Second)
-		e.podium.elect("b")
+		e.static.Elect("b")
 		at(65 * time.Second)
 		var terms []int64
 		dues := map[time.Time]bool{}

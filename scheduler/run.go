@@ -67,6 +67,7 @@ func newRunner(s *Scheduler) *runner {
 		core:    core.New(cc),
 		cancels: map[int64]context.CancelCauseFunc{}, streams: map[int64]*stream{},
 		states: make(chan core.Announce, 1), told: make(chan struct{}),
+		candidacy: candidacy{pauses: newPauses()},
 	}
 }
 

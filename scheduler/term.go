@@ -8,7 +8,7 @@ import (
 // term is one term of this replica, while it lasts and until what belongs to it has ended.
 type term struct {
 	number int64
-	ctx    context.Context // of the roles
+	ctx    termContext // of the roles
 	cancel context.CancelCauseFunc
 
 	// Under roles.mu.
@@ -23,7 +23,8 @@ type term struct {
 // newTerm is a term whose context ends with that of an elector's, or with base.
 func newTerm(ctx context.Context, number int64) *term {
 	t := &term{number: number, quiet: make(chan struct{}), done: make(chan struct{})}
-	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	t.ctx.elector = ctx
+	t.ctx.Context, t.cancel = context.WithCancelCause(ctx)
 	return t
 }
 
@@ -38,13 +39,28 @@ func (t *term) over() bool {
 
 // why says why the term is over.
 func (t *term) why() string {
-	err := t.ctx.Err()
-	switch cause := context.Cause(t.ctx); {
-	case err == nil:
-		return "the deadline of its term passed"
-	case cause == err:
-		return "the elector ended its term"
-	default:
-		return cause.Error()
+	cause := context.Cause(t.ctx.elector)
+	if cause == nil {
+		cause = context.Cause(t.ctx)
 	}
+	switch cause {
+	case nil:
+		return "the deadline of its term passed"
+	case context.Canceled, context.DeadlineExceeded:
+		return "the elector ended its term"
+	}
+	return cause.Error()
+}
+
+// termContext is a context of ours whose Err asks the elector's, which may look at the clocks itself.
+type termContext struct {
+	context.Context
+	elector context.Context
+}
+
+func (c termContext) Err() error {
+	if err := c.elector.Err(); err != nil {
+		return err
+	}
+	return c.Context.Err()
 }
