@@ -22,7 +22,7 @@ import (
 )
 
 // within bounds the wait for one thing to happen: it is for what hangs, not for what is slow.
-const within = time.Minute
+const within = 2 * time.Minute
 
 // fleet is replicas as child processes; the test's goroutine owns it.
 type fleet struct {

@@ -31,7 +31,6 @@ const (
 	job        = "global"               // due each second
 	takes      = 300 * time.Millisecond
 	windUp     = 30 * time.Millisecond // of a role whose term is over
-	pace       = 20 * time.Millisecond // between two looks at a term's context
 	signWithin = 300 * time.Millisecond
 	openWithin = 30 * time.Second
 )
@@ -141,7 +140,7 @@ func (m *member) obey(parent *procs.Parent) {
 // report writes down whether this replica is ready, and whom it sees, when that changes.
 func (m *member) report(ctx context.Context, c *membership.Cluster, s *scheduler.Scheduler) {
 	told := ""
-	for ; ctx.Err() == nil; pass(ctx, pace) {
+	for ; ctx.Err() == nil; pass(ctx, pace()) {
 		owners, _ := c.Watch()
 		now := strings.Join(owners, " ")
 		if err := s.Ready(); err != nil {
@@ -203,7 +202,7 @@ func (m *member) watch(ctx context.Context, phase string, term int64, done <-cha
 			return context.Cause(ctx).Error()
 		}
 		m.ledger.write(line{Phase: phase, Term: term, At: at})
-		t := time.NewTimer(pace)
+		t := time.NewTimer(pace())
 		select {
 		case <-t.C:
 		case <-ctx.Done():
