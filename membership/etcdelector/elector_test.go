@@ -134,6 +134,22 @@ func TestSilent(t *testing.T) {
 	}
 }
 
+// TestRenewed: renewals extend the trust.
+func TestRenewed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	o := b.options("a")
+	o.Lease, o.Renew = time.Hour, 500*time.Millisecond
+	tr := b.lead(b.elector(b.servers.Client(b), o)).elected().ctx.(*term).trust
+	sent := func() time.Duration {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		return tr.sent.mono
+	}
+	first := sent()
+	until(t, "a renewal", func() bool { return sent() > first })
+}
+
 // TestTrust: the trust counts from the sending of what was confirmed, and is not extended once it is over.
 func TestTrust(t *testing.T) {
 	t.Parallel()
@@ -205,7 +221,9 @@ func TestClings(t *testing.T) {
 	b := newBench(t)
 	ctx, end := context.WithCancel(t.Context())
 	elected, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	e := b.elector(b.servers.Client(b), b.options("a"))
+	o := b.options("a")
+	o.Lease, o.Trust, o.Renew = time.Hour, time.Second, 500*time.Millisecond // the next is not elected by the end of the lease
+	e := b.elector(b.servers.Client(b), o)
 	go func() {
 		done <- e.Lead(ctx, func(context.Context, int64) error { close(elected); <-release; return nil })
 	}()

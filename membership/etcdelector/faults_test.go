@@ -102,23 +102,25 @@ func (b *bench) leads(c call) {
 	}
 }
 
-// TestCampaign is LD-01: a candidate whose lease has ended while it waits is not treated as the leader when the leader's key goes, although
-// Campaign says that it is.
+// TestCampaign is LD-01: a candidate whose lease has ended or whose key has gone while it waits is not treated as the leader when the leader's key
+// goes, although Campaign says that it is.
 func TestCampaign(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.stand("a")
-	first.elected()
-	leader := b.queue(1)[0]
-	client := b.servers.Client(b)
-	client.Watcher = deaf{client.Watcher, leader} // else it knows before Campaign returns
-	second := b.lead(b.elector(client, b.options("b")))
-	own := b.queue(2)[1]
-	b.revoke(own)
-	first.leave()
-	b.leads(second.elected()) // by another session
-	if keys := b.queue(1); keys[0] == own {
-		t.Error("leads by the key whose lease has ended")
+	for _, gone := range []func(string){b.revoke, b.delete} {
+		first := b.stand("a")
+		first.elected()
+		client := b.servers.Client(b)
+		client.Watcher = deaf{client.Watcher, b.queue(1)[0]} // else it knows before Campaign returns
+		second := b.lead(b.elector(client, b.options("b")))
+		own := b.queue(2)[1]
+		gone(own)
+		first.leave()
+		b.leads(second.elected()) // by another key
+		if keys := b.queue(1); keys[0] == own {
+			t.Error("leads by the key that was gone")
+		}
+		second.leave()
 	}
 }
 
@@ -177,6 +179,27 @@ func TestDeaf(t *testing.T) {
 	b.delete(b.queue(1)[0])
 	b.over(c, errDeleted)
 	l.elected()
+}
+
+// TestCut is LD-03: a leader that is cut off from etcd stops by its own deadline. Neither its session nor the server has said anything by then: the
+// lease lives, and the next in the queue is not elected yet.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	client, proxy := b.behind()
+	o := b.options("a")
+	o.Lease, o.Trust, o.Renew = time.Hour, time.Second, 500*time.Millisecond
+	first := b.lead(b.elector(client, o))
+	c := first.elected()
+	second := b.stand("b")
+	own := b.queue(2)[0]
+	cut(proxy, true)
+	b.over(c, errTrust)
+	if keys := b.keys(); keys[0] != own || len(second.calls) > 0 {
+		t.Errorf("%q is the oldest key and %d terms of b have begun when a's has just ended; want %q and none", keys[0], len(second.calls), own)
+	}
+	b.revoke(own) // by the server, in an hour
+	b.leads(second.elected())
 }
 
 // TestResignFails is LD-07: where the resignation fails the lease is given back, so the next one leads at once. Where
