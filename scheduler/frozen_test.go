@@ -24,7 +24,7 @@ func (f freezer) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
 	if strings.Contains(text, f.words) {
-		f.once.Do(func() { time.Sleep(time.Minute) })
+		f.once.Do(func() { <-time.After(time.Minute) })
 	}
 	return nil
 }
@@ -75,4 +75,61 @@ func TestFrozenLeader(t *testing.T) {
 			t.Errorf("%d dues of 18 ran of what is not claimed", len(dues))
 		}
 	})
+}
+
+// lagging is a context whose Err knows that it has ended before its Done does, as where timers have not fired yet of a process that was frozen.
+type lagging struct {
+	context.Context
+	end time.Time
+}
+
+func (l lagging) Err() error {
+	if !time.Now().Before(l.end) {
+		return context.DeadlineExceeded
+	}
+	return l.Context.Err()
+}
+
+// due is one that says so by its Deadline only.
+type due struct{ lagging }
+
+func (d due) Err() error { return d.Context.Err() }
+
+func (d due) Deadline() (time.Time, bool) { return d.end, true }
+
+// A term is over as soon as its context says so, in whatever way: from then on nothing is started by it.
+func TestTermEndsByItsContext(t *testing.T) {
+	for name, wrap := range map[string]func(lagging) context.Context{
+		"Err":      func(l lagging) context.Context { return l },
+		"Deadline": func(l lagging) context.Context { return due{l} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			withElection(t, false, func(t *testing.T, e *election) {
+				once := make(chan struct{}, 1)
+				e.store = nil
+				e.tweak = func(c *scheduler.Config) {
+					c.Elector = elector(func(ctx context.Context, lead func(context.Context, int64) error) error {
+						select {
+						case once <- struct{}{}:
+							return lead(wrap(lagging{ctx, day(1, 0, 0).Add(25 * time.Second)}), 1)
+						case <-ctx.Done():
+							return nil
+						}
+					})
+				}
+				job := ofLeader(quick)
+				job.Guarantee = jobs.Efficiency
+				a := e.start("a", job)
+				var poller stints
+				must(t, a.OnLeader("poller", poller.role("a", 0)))
+				at(time.Minute)
+				if n := len(e.ran("report")); n != 2 {
+					t.Errorf("%d runs, want the two of the term's 25 seconds", n)
+				}
+				if got := poller.all(); len(got) != 1 || got[0].end.Sub(day(1, 0, 0)) > 26*time.Second || got[0].end.IsZero() {
+					t.Errorf("the role played %+v", got)
+				}
+			})
+		})
+	}
 }

@@ -63,6 +63,7 @@ type Finished struct {
 //	overtaken         of an efficiency job: a newer run of its key came (OverlapCancel)
 //	posture           an efficiency job's Posture holds it, since members are missing
 //	paused            an efficiency job is paused
+//	leader            of an efficiency job of the leader: this replica does not lead any more
 //
 // What is refused for posture or pause before its keys are known is told once a due, with the job's name as the key.
 type Refused struct {

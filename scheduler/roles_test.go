@@ -289,7 +289,8 @@ func TestElectorFails(t *testing.T) {
 		var mu sync.Mutex
 		var calls []time.Time
 		at := func() int { mu.Lock(); defer mu.Unlock(); calls = append(calls, time.Now()); return len(calls) }
-		busy := make(chan struct{}, 1)
+		busy, resigned := make(chan struct{}, 1), make(chan struct{})
+		var poller stints
 		f := elector(func(ctx context.Context, lead func(context.Context, int64) error) error {
 			select {
 			case busy <- struct{}{}:
@@ -312,23 +313,34 @@ func TestElectorFails(t *testing.T) {
 				return errDeclined
 			}
 			_ = lead(ctx, 7)
+			if len(poller.all()) == 2 && poller.all()[1].end.IsZero() {
+				t.Error("the lead has returned before its role")
+			}
+			time.Sleep(200 * time.Millisecond) // it resigns
+			close(resigned)
 			return nil
 		})
 		e.tweak = func(c *scheduler.Config) {
 			c.Elector, c.Logger = f, slog.New(slog.NewTextHandler(log, nil))
 		}
 		a := e.start("a")
-		var poller stints
-		must(t, a.OnLeader("poller", poller.role("a", 0)))
+		must(t, a.OnLeader("poller", poller.role("a", 300*time.Millisecond)))
 		time.Sleep(2 * time.Minute)
 		got := poller.all()
-		if len(got) != 2 || got[0].term != 5 || got[0].end.Sub(got[0].begin) != 100*time.Millisecond || got[1].term != 7 || !got[1].end.IsZero() {
+		if len(got) != 2 || got[0].term != 5 || got[0].end.Sub(got[0].begin) != 400*time.Millisecond || got[1].term != 7 || !got[1].end.IsZero() {
 			t.Errorf("played %+v", got)
 		}
 		for _, words := range [][]string{{"the elector failed", "declined"}, {"the elector failed", "no quorum", "roles_test.go"}, {"though its context had not ended"}, {"began term 0"}} {
 			if log.count(words...) == 0 {
 				t.Errorf("the log does not say %q", words)
 			}
+		}
+		a.stop()
+		must(t, <-a.done)
+		select {
+		case <-resigned:
+		default:
+			t.Error("Run has returned before the elector, which was about to resign")
 		}
 		mu.Lock()
 		defer mu.Unlock()

@@ -130,6 +130,8 @@ func TestScrape(t *testing.T) {
 			`belfry_workers`:                                        "16",
 			`belfry_members`:                                        "1",
 			`belfry_ring_moves_total`:                               "0",
+			`belfry_leader`:                                         "0",
+			`belfry_leader_changes_total`:                           "0",
 			`belfry_clock_offset_seconds`:                           "0",
 			`belfry_store_call_seconds_count{method="OpenSession"}`: "1",
 		})
@@ -197,8 +199,15 @@ func TestHooks(t *testing.T) {
 	h.Finished(ctx, scheduler.Finished{Occurrence: o, Outcome: idempotency.Done, Late: time.Hour, Took: minute}) // taken up, or by hand
 	h.Orphaned(ctx, idempotency.Orphan{Job: "old", For: time.Hour})
 	h.Orphaned(ctx, idempotency.Orphan{Job: "old", For: 24 * time.Hour, Retired: true})
+	h.Led(ctx, scheduler.Led{Leader: idempotency.Leader{Term: 1, Replica: "b"}})
+	h.Led(ctx, scheduler.Led{Leader: idempotency.Leader{Term: 2, Replica: "a"}, Mine: true})
 	p := scrape(t, registry)
+	p.want(t, map[string]string{`belfry_leader`: "1", `belfry_leader_changes_total`: "2"})
+	h.Led(ctx, scheduler.Led{Leader: idempotency.Leader{Term: 2, Replica: "a", Until: time.Unix(1, 0)}})
+	p = scrape(t, registry)
 	p.want(t, map[string]string{
+		`belfry_leader`:                                      "0",
+		`belfry_leader_changes_total`:                        "3",
 		`belfry_refused_total{cause="taken",job="j"}`:        "1",
 		`belfry_refused_total{cause="fenced",job="j"}`:       "",
 		`belfry_fenced_total{job="j"}`:                       "1",

@@ -60,7 +60,7 @@ func (c *Cluster) run(r idempotency.Run) Run {
 	out := Run{
 		Occurrence: jobs.Occurrence{
 			Namespace: c.config.Namespace, Job: r.ID.Job, Key: r.ID.Key, Due: r.ID.Due, Request: r.ID.Request,
-			Attempt: r.Attempt, Fence: r.Fence, Payload: r.Payload,
+			Attempt: r.Attempt, Fence: r.Fence, Term: r.Term, Payload: r.Payload,
 		},
 		Replica: r.Replica, Started: r.Started, Outcome: r.Outcome, Reason: r.Reason, Text: r.Text,
 	}

@@ -33,8 +33,9 @@ type Options struct {
 	// scheduler.Scheduler.OnLeader. Their contexts end by a crash too. nil: none.
 	RolesOf func(replica int) map[string]Role
 
-	// ElectorOf returns the elector with which a replica starts, as JobsOf does the jobs: such as one that the test decides by. nil:
-	// Config.Elector, and if that is nil too the store elects.
+	// ElectorOf returns the elector with which a replica starts, as JobsOf does the jobs: such as its part in a membership/electortest.Static by which the test
+	// decides who leads. That has channels, so make it in here too, at the first call. nil: Config.Elector, and if
+	// that is nil too the store elects.
 	ElectorOf func(replica int) scheduler.Elector
 
 	// Config is that of every replica. Members and Store are left nil, since the test brings its own. Hooks and Middleware are
