@@ -51,12 +51,6 @@ func (j *judge) fail(format string, a ...any) { j.bad = append(j.bad, fmt.Sprint
 // judge returns a line for each breach.
 func (j *judge) judge(rows []idempotency.Run, since, limit int64) []string {
 	j.gather()
-	for _, t := range j.terms {
-		if len(t.beliefs) == 0 {
-			j.fail("terms: %v has a role, and was never believed in", t)
-			return j.bad
-		}
-	}
 	if j.elected {
 		j.judgeOrder()
 	}
@@ -69,6 +63,7 @@ func (j *judge) judge(rows []idempotency.Run, since, limit int64) []string {
 // gather reads the terms out of the ledger. Where the store elects, a term is what its role knows of it.
 func (j *judge) gather() {
 	j.terms, j.sessions = map[int64]*term{}, map[int]int{}
+	defer j.complete()
 	believed, ended := trusted, over
 	if !j.elected {
 		believed, ended = inRole, leftRole
@@ -102,6 +97,16 @@ func (j *judge) gather() {
 			t.beliefs = append(t.beliefs, l.At)
 		case ended:
 			t.end = l.Wall
+		}
+	}
+}
+
+// complete sets aside the terms that nobody ever believed in.
+func (j *judge) complete() {
+	for n, t := range j.terms {
+		if len(t.beliefs) == 0 {
+			j.fail("terms: %v has a role, and was never believed in", t)
+			delete(j.terms, n)
 		}
 	}
 }
@@ -241,6 +246,5 @@ func (j *judge) ends() map[int64]int64 {
 
 // tally is for people.
 func (j *judge) tally() string {
-	return fmt.Sprintf("%d dues done, %d terms, %d signatures, %d processes died, %d stood still, %d left, %d leases revoked, longest belief beside the next term %v",
-		j.done, len(j.terms), j.signed, len(j.died), len(j.stopped), len(j.left), len(j.revoked), j.overlap)
+	return fmt.Sprintf("%d dues done, %d terms, %d signatures, longest belief beside the next term %v", j.done, len(j.terms), j.signed, j.overlap)
 }

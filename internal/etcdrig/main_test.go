@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("etcdrig.rounds", 0, "how often each fault is repeated (default 10, with the race detector 1)")
+	rounds = flag.Int("etcdrig.rounds", 0, "how often each fault is repeated (default: 1 to 10, with the race detector 1)")
 	keep   = flag.Bool("etcdrig.keep", false, "keep ledger, store and logs of what passes too")
 	seed   = flag.Uint64("etcdrig.seed", 0, "seed of the faults; 0 draws one")
 )
@@ -48,10 +48,18 @@ func times(n int) int {
 	return n
 }
 
+// pace is how long a leader waits between two looks at its term.
+func pace() time.Duration {
+	if slow {
+		return 100 * time.Millisecond
+	}
+	return 20 * time.Millisecond
+}
+
 // lease is that of the replicas, in the store and in etcd. Where they are slow, one of 2 s would lapse for want of a processor.
 func lease() time.Duration {
 	if slow {
-		return 6 * time.Second
+		return 4 * time.Second
 	}
 	return 2 * time.Second
 }

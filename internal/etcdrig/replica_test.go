@@ -31,7 +31,6 @@ const (
 	job        = "global"               // due each second
 	takes      = 300 * time.Millisecond
 	windUp     = 30 * time.Millisecond // of a role whose term is over
-	pace       = 20 * time.Millisecond // between two looks at a term's context
 	signWithin = 300 * time.Millisecond
 	openWithin = 30 * time.Second
 )
@@ -141,7 +140,7 @@ func (m *member) obey(parent *procs.Parent) {
 // report writes down whether this replica is ready, and whom it sees, when that changes.
 func (m *member) report(ctx context.Context, c *membership.Cluster, s *scheduler.Scheduler) {
 	told := ""
-	for ; ctx.Err() == nil; pass(ctx, pace) {
+	for ; ctx.Err() == nil; pass(ctx, pace()) {
 		owners, _ := c.Watch()
 		now := strings.Join(owners, " ")
 		if err := s.Ready(); err != nil {
@@ -179,7 +178,7 @@ func (m *member) handle(ctx context.Context, o jobs.Occurrence) error {
 		return context.Cause(ctx)
 	}
 	m.ledger.write(of(effect))
-	m.trap.hit(handler, o.Due)
+	m.trap.hit(handler, o.Due.Unix())
 	pass(ctx, takes/2)
 	return nil
 }
@@ -195,12 +194,15 @@ func (m *member) role(ctx context.Context, term int64) error {
 // watch writes down that the context of a term is not over, until it is, or done is closed. It returns why it is.
 func (m *member) watch(ctx context.Context, phase string, term int64, done <-chan struct{}) string {
 	for {
+		if phase == m.believes() {
+			m.trap.hit(looking, 0)
+		}
 		at := mono() // before the look: then it was not over, if it is not now
 		if ctx.Err() != nil {
 			return context.Cause(ctx).Error()
 		}
 		m.ledger.write(line{Phase: phase, Term: term, At: at})
-		t := time.NewTimer(pace)
+		t := time.NewTimer(pace())
 		select {
 		case <-t.C:
 		case <-ctx.Done():
@@ -209,6 +211,14 @@ func (m *member) watch(ctx context.Context, phase string, term int64, done <-cha
 			return "given up"
 		}
 	}
+}
+
+// believes is the phase of lines that tell what the term is to this process: where the store elects, only a role knows.
+func (s spec) believes() string {
+	if len(s.Etcd) == 0 {
+		return inRole
+	}
+	return trusted
 }
 
 // pass lets d pass, or less when the context ends.

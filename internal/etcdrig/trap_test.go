@@ -18,6 +18,7 @@ const (
 	decided  = "decided"  // it has decided a due, and has not sent that to the store
 	answered = "answered" // the store has answered that it has the run
 	handler  = "handler"  // the effect is applied, the handler has not returned
+	looking  = "looking"  // it is about to look whether its term is over
 	anywhere = "anywhere" // at no point in particular: the parent strikes
 )
 
@@ -35,7 +36,7 @@ type trap struct {
 	calls  sync.RWMutex // held to read by calls that write to the store
 
 	mu    sync.Mutex
-	fault fault
+	fault fault // of no point: none
 }
 
 func (t *trap) arm(f fault) {
@@ -44,8 +45,8 @@ func (t *trap) arm(f fault) {
 	t.fault = f
 }
 
-// hit is a point that the process is at, with a due.
-func (t *trap) hit(point string, due time.Time) {
+// hit is a point that the process is at, with a due or 0.
+func (t *trap) hit(point string, due int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.fault.Point != point {
@@ -54,7 +55,7 @@ func (t *trap) hit(point string, due time.Time) {
 	// Not in the middle of a transaction, if it can be helped: SQLite's lock would stop the others too.
 	t.calls.Lock()
 	defer t.calls.Unlock()
-	t.ledger.write(line{Phase: faulted, Text: t.fault.String(), Due: due.Unix()})
+	t.ledger.write(line{Phase: faulted, Text: t.fault.String(), Due: due})
 	began := mono()
 	_ = syscall.Kill(os.Getpid(), t.fault.Act) // cannot fail
 	t.fault = fault{}
@@ -74,20 +75,20 @@ type door struct {
 
 // Decide has two points, where the leader decides to run dues.
 func (d *door) Decide(ctx context.Context, s idempotency.Session, nonce int64, q []idempotency.Decision) ([]idempotency.Decided, error) {
-	var due time.Time
+	var due int64
 	for _, x := range q {
 		if x.Term > 0 && x.Claim > 0 && len(x.Run) > 0 {
-			due = x.Run[0]
+			due = x.Run[0].Unix()
 		}
 	}
-	if !due.IsZero() {
+	if due != 0 {
 		d.hit(decided, due)
 	}
 	d.calls.RLock()
 	answers, err := d.Store.Decide(ctx, s, nonce, q)
 	d.calls.RUnlock()
 	for _, a := range answers {
-		if !due.IsZero() && a.Won {
+		if due != 0 && a.Won {
 			d.hit(answered, due)
 		}
 	}

@@ -46,7 +46,7 @@ func (w *witness) sign(ctx context.Context, term int64, done <-chan struct{}) {
 		if last {
 			return
 		}
-		pass(ctx, pace)
+		pass(ctx, pace())
 		select {
 		case <-done:
 			last = true
