@@ -52,12 +52,15 @@ func show(ctx context.Context, o showOptions) (err error) {
 	return s.count(context.WithoutCancel(ctx))
 }
 
-// play returns when ctx has ended, or the show.
+// play returns when ctx has ended, or the show; an error where a replica does not start.
 func (s *stage) play(ctx context.Context, file string) error {
 	args := append([]string{"--store", file, "--bind", "127.0.0.1:0"}, s.o.arguments()...)
 	for _, name := range []string{"a", "b", "c"} {
 		gossip, err := s.start(ctx, name, args)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
 			return err
 		}
 		args = append(args, "--seed", gossip)
