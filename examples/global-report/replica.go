@@ -51,12 +51,12 @@ func replica(ctx context.Context, o replicaOptions) (err error) {
 		}}},
 	}
 	if len(o.etcd) > 0 { // else the store elects
-		client, err := clientv3.New(clientv3.Config{Endpoints: o.etcd, DialTimeout: o.lease, Logger: zap.NewNop()})
+		client, err := clientv3.New(clientv3.Config{Endpoints: o.etcd, DialTimeout: o.lease, DialKeepAliveTime: o.lease / 5, Logger: zap.NewNop()})
 		if err != nil {
 			return fmt.Errorf("etcd: %w", err)
 		}
 		defer client.Close()
-		if config.Elector, err = etcdelector.New(client, &etcdelector.Options{Prefix: namespace, Name: members.Self(), Lease: o.lease}); err != nil {
+		if config.Elector, err = etcdelector.New(client, &etcdelector.Options{Prefix: "belfry/" + namespace, Name: members.Self(), Lease: o.lease}); err != nil {
 			return err
 		}
 	}
