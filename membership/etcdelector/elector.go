@@ -49,7 +49,7 @@ func New(c *clientv3.Client, o *Options) (*Elector, error) {
 // return though its context has ended is waited for, but renewed no more: its key is deleted when the trust is over, and another
 // replica may be elected while it still runs.
 //
-// When ctx ends Lead resigns, which takes up to two times Renew where etcd does not answer, and returns nil. It survives an etcd that is
+// When ctx ends Lead resigns, which takes up to three times Renew where etcd does not answer, and returns nil. It survives an etcd that is
 // away, and logs that. It returns another error where waiting would not help and the error says what to mend: etcd refuses the
 // client's user or its permissions, the client was closed, Lead is under way already.
 func (e *Elector) Lead(ctx context.Context, lead func(ctx context.Context, term int64) error) error {

@@ -42,7 +42,6 @@ func TestFrozen(t *testing.T) {
 	for _, at := range []struct{ mono, wall time.Duration }{{time.Hour, time.Hour}, {0, time.Hour}, {time.Hour, 0}, {time.Hour, -time.Hour}} {
 		var c clock
 		o := b.options("a")
-		o.Lease = time.Hour // its timers do not fire here
 		e := b.elector(b.servers.Client(b), o)
 		e.now = c.now
 		l := b.lead(e)
@@ -70,7 +69,7 @@ func TestSuspended(t *testing.T) {
 	b := newBench(t)
 	var c clock
 	o := b.options("a")
-	o.Lease, o.Renew = time.Hour, 500*time.Millisecond
+	o.Renew = time.Second
 	e := b.elector(b.servers.Client(b), o)
 	e.now = c.now
 	call := b.lead(e).elected()
@@ -102,10 +101,9 @@ func TestSent(t *testing.T) {
 	client := b.servers.Client(b)
 	client.Lease = slow{client.Lease, &c, new(atomic.Int32)}
 	o := b.options("a")
-	o.Lease = time.Hour // 42 min of trust
 	e := b.elector(client, o)
 	e.now = c.now
-	call := b.lead(e).elected()
+	call := b.lead(e).elected() // 42 min of trust
 	if left := call.ctx.(*term).trust.left(); left > 12*time.Minute {
 		t.Errorf("%v of trust left when the answer took 30 min of 42", left)
 	}
@@ -119,7 +117,7 @@ func TestSilent(t *testing.T) {
 	var calls atomic.Int32
 	client.Lease = slow{client.Lease, nil, &calls}
 	o := b.options("a")
-	o.Lease, o.Renew = time.Hour, 500*time.Millisecond
+	o.Renew = time.Second
 	b.lead(b.elector(client, o)).elected()
 	failed := func(n int) func() bool {
 		return func() bool { return strings.Count(b.log.String(), "leadership was not renewed") > n }
@@ -139,7 +137,7 @@ func TestRenewed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	o := b.options("a")
-	o.Lease, o.Renew = time.Hour, 500*time.Millisecond
+	o.Renew = time.Second
 	tr := b.lead(b.elector(b.servers.Client(b), o)).elected().ctx.(*term).trust
 	sent := func() time.Duration {
 		tr.mu.Lock()
@@ -203,7 +201,6 @@ func TestPanic(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	o := b.options("a")
-	o.Lease = time.Hour // the next one is not elected by its end
 	func() {
 		defer func() {
 			if got := recover(); got != "elected" {
@@ -222,7 +219,7 @@ func TestClings(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	elected, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	o := b.options("a")
-	o.Lease, o.Trust, o.Renew = time.Hour, time.Second, 500*time.Millisecond // the next is not elected by the end of the lease
+	o.Trust, o.Renew = 2*time.Second, time.Second // the next is not elected by the end of the lease
 	e := b.elector(b.servers.Client(b), o)
 	go func() {
 		done <- e.Lead(ctx, func(context.Context, int64) error { close(elected); <-release; return nil })

@@ -3,6 +3,8 @@ package etcdelector
 import (
 	"context"
 	"errors"
+	"path"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -82,6 +84,20 @@ func (b *bench) revoke(key string) {
 	}
 }
 
+// lives reports whether the lease that a key names lives.
+func (b *bench) lives(key string) bool {
+	b.Helper()
+	id, err := strconv.ParseInt(path.Base(key), 16, 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r, err := b.servers.Client(b).TimeToLive(context.Background(), clientv3.LeaseID(id))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r.TTL > 0
+}
+
 // queue waits until n replicas stand.
 func (b *bench) queue(n int) []string {
 	b.Helper()
@@ -139,10 +155,14 @@ func TestOwnKey(t *testing.T) {
 	}
 	again(b.delete)
 	again(b.revoke)
+	last := b.queue(2)[1]
 	second.leave()
+	if b.lives(last) {
+		t.Error("a candidate has left and keeps its lease")
+	}
 	deafened := b.servers.Client(b)
 	deafened.Watcher = deaf{deafened.Watcher, b.queue(1)[0]}
-	third := b.lead(b.elector(deafened, b.options("c")))
+	third := b.lead(b.elector(deafened, b.short("c")))
 	again(b.revoke) // which its session says
 	first.leave()
 	b.leads(third.elected())
@@ -174,7 +194,9 @@ func TestDeaf(t *testing.T) {
 	b := newBench(t)
 	client := b.servers.Client(b)
 	client.Watcher = deaf{client.Watcher, ""}
-	l := b.lead(b.elector(client, b.options("a")))
+	o := b.options("a")
+	o.Renew = time.Second
+	l := b.lead(b.elector(client, o))
 	c := l.elected()
 	b.delete(b.queue(1)[0])
 	b.over(c, errDeleted)
@@ -188,7 +210,7 @@ func TestCut(t *testing.T) {
 	b := newBench(t)
 	client, proxy := b.behind()
 	o := b.options("a")
-	o.Lease, o.Trust, o.Renew = time.Hour, time.Second, 500*time.Millisecond
+	o.Trust, o.Renew = 4*time.Second, time.Second
 	first := b.lead(b.elector(client, o))
 	c := first.elected()
 	second := b.stand("b")
@@ -202,6 +224,20 @@ func TestCut(t *testing.T) {
 	b.leads(second.elected())
 }
 
+// TestCutCandidate: a candidate that is cut off from etcd can leave: Campaign, which resigns without a bound, is not waited for.
+func TestCutCandidate(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.stand("a").elected()
+	client, proxy := b.behind()
+	o := b.options("b")
+	o.Renew = time.Second
+	l := b.lead(b.elector(client, o))
+	b.queue(2)
+	cut(proxy, true)
+	l.leave()
+}
+
 // TestResignFails is LD-07: where the resignation fails the lease is given back, so the next one leads at once. Where
 // that fails too it is said what follows.
 func TestResignFails(t *testing.T) {
@@ -213,7 +249,6 @@ func TestResignFails(t *testing.T) {
 		var bar atomic.Bool
 		client.KV, client.Lease = barred{client.KV, &bar}, tampered{Lease: client.Lease, refuse: refuse}
 		o := b.options(name)
-		o.Lease = time.Hour // nobody leads by its end
 		l := b.lead(b.elector(client, o))
 		l.elected()
 		bar.Store(true)
@@ -236,8 +271,7 @@ func TestCompaction(t *testing.T) {
 	b := newBench(t)
 	client, proxy := b.behind()
 	o := b.options("a")
-	o.Lease, o.Retry = time.Hour, time.Millisecond // so that no renewal finds the key gone
-	c := b.lead(b.elector(client, o)).elected()
+	c := b.lead(b.elector(client, o)).elected() // no renewal finds the key gone
 	direct := b.servers.Client(b)
 	var rev int64
 	for range 3 {
@@ -260,7 +294,7 @@ func TestCompaction(t *testing.T) {
 func TestQuorum(t *testing.T) {
 	t.Parallel()
 	b := newBenchOn(t, etcdservers.Start(t, etcdservers.Config{Members: 3}))
-	x, y := b.stand("a"), b.stand("b")
+	x, y := b.lead(b.elector(b.servers.Client(b), b.short("a"))), b.lead(b.elector(b.servers.Client(b), b.short("b")))
 	elected := func() (call, *lead) {
 		select {
 		case c := <-x.calls:
@@ -297,7 +331,7 @@ func TestAway(t *testing.T) {
 	b := newBench(t)
 	client, proxy := b.behind()
 	proxy.Refuse(true)
-	l := b.lead(b.elector(client, b.options("a")))
+	l := b.lead(b.elector(client, b.short("a")))
 	until(t, "it to be told twice", func() bool { return strings.Count(b.log.String(), "stands again after a pause") > 1 })
 	proxy.Refuse(false)
 	l.elected()

@@ -57,9 +57,19 @@ func newBench(t *testing.T) *bench { return newBenchOn(t, etcdservers.Shared(t))
 
 func newBenchOn(t *testing.T, s *etcdservers.Servers) *bench { return &bench{T: t, servers: s} }
 
-// options are quick ones, for an election of the test's own.
+// options are for an election of the test's own in which nothing ends by itself, however slow the machine is.
 func (b *bench) options(name string) *Options {
-	return &Options{Prefix: b.Name(), Name: name, Lease: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&b.log, nil))}
+	return &Options{
+		Prefix: b.Name(), Name: name, Lease: time.Hour, Retry: 10 * time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
+	}
+}
+
+// short are options for tests in which a lease or a trust ends: three seconds and two. Calls of etcd may take one.
+func (b *bench) short(name string) *Options {
+	o := b.options(name)
+	o.Lease, o.Trust, o.Renew = 3*time.Second, 2*time.Second, time.Second
+	return o
 }
 
 func (b *bench) elector(c *clientv3.Client, o *Options) *Elector {

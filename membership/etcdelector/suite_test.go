@@ -1,6 +1,7 @@
 package etcdelector
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/belfry-go/belfry/internal/faultproxy"
@@ -19,6 +20,9 @@ type election struct {
 func (e *election) Elector(name string) electortest.Elector {
 	c, p := e.behind()
 	e.proxies[name] = p
+	if strings.HasSuffix(e.T.Name(), "/Kill") || strings.HasSuffix(e.T.Name(), "/Cut") {
+		return e.elector(c, e.short(name))
+	}
 	return e.elector(c, e.options(name))
 }
 
