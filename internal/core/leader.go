@@ -30,8 +30,7 @@ type leader struct {
 	noneAt time.Duration // when that was asked for first
 
 	standing bool  // the elector may elect us
-	elected  int64 // the term in which it has; 0: it has not
-	spent    bool  // … and which we have given up: Deposed is still to come
+	elected  int64 // the term in which it has; 0: none, or one that is over for it too. Where we do not stand it is only waited out
 	pause    time.Duration
 
 	asking   bool // a call about the row is under way
@@ -95,7 +94,7 @@ func (c *Core) unfit() string {
 func (c *Core) mayLead() bool {
 	l := &c.leader
 	return c.unfit() == "" && l.yielding == 0 && l.resign == nil &&
-		(!c.cfg.Elected || l.standing && l.elected != 0 && !l.spent)
+		(!c.cfg.Elected || l.standing && l.elected != 0)
 }
 
 // lead does what there is to do about who leads. It comes after the events of a Step, and before anything starts.
@@ -123,13 +122,13 @@ func (c *Core) stand(on bool) {
 	}
 }
 
-// chosen takes a term of the elector. One for which we do not stand any more is only waited out.
+// chosen takes a term of the elector.
 func (c *Core) chosen(e Elected) {
 	l := &c.leader
 	if l.term != 0 { // Deposed was to come first
 		c.giveUp("it was elected anew")
 	}
-	l.elected, l.spent, l.next = e.Term, !l.standing, c.now.Mono
+	l.elected, l.next = e.Term, c.now.Mono
 }
 
 func (c *Core) deposed(e Deposed) {
@@ -137,7 +136,7 @@ func (c *Core) deposed(e Deposed) {
 	if l.elected != e.Term {
 		return
 	}
-	l.elected, l.spent = 0, false
+	l.elected = 0
 	if l.term != 0 {
 		c.giveUp(shorten(e.Why, maxReason))
 	}
@@ -228,11 +227,10 @@ func (c *Core) sawLeader(s *session, row idempotency.Leader) {
 // standAgain has the elector elect anew, where somebody leads in a term that is not below ours: so a later one has a higher term.
 func (c *Core) standAgain() {
 	l := &c.leader
-	if l.elected == 0 || l.spent {
-		return
+	if l.elected != 0 && l.standing {
+		l.pause = c.now.Mono + c.cfg.callTimeout()
+		c.stand(false)
 	}
-	l.spent, l.pause = true, c.now.Mono+c.cfg.callTimeout()
-	c.stand(false)
 }
 
 func (c *Core) beginLead(row idempotency.Leader) {
@@ -270,7 +268,6 @@ func (c *Core) giveUp(why string) {
 	}
 	c.endLead()
 	c.stand(false)
-	l.spent = l.elected != 0
 	if !c.cfg.Store {
 		l.row = over
 	}
@@ -288,7 +285,6 @@ func (c *Core) loseLead() {
 		c.tellLed(over)
 	}
 	c.stand(false)
-	l.spent = l.elected != 0
 }
 
 // yielded takes the end of what the leader did beside jobs. After a term in which that took too long, the answers for the
