@@ -115,8 +115,8 @@ func (f *fleet) stop(round int) {
 	}
 	resumed := len(f.book.lines)
 	f.signal(p, syscall.SIGCONT)
-	f.await("the old leader to leave its role", func() bool {
-		return f.first(resumed, func(l line) bool { return l.Phase == leftRole && l.Pid == p.Pid() && l.Term == from.Term }) != nil
+	f.await("the old leader to leave its role", func() bool { // or it had left before, with a run of its term under way
+		return f.first(0, func(l line) bool { return l.Phase == leftRole && l.Pid == p.Pid() && l.Term == from.Term }) != nil
 	})
 	if point == handler {
 		f.await("its late finish to be answered", func() bool { // as refused, or the judge says so
