@@ -12,7 +12,7 @@ import (
 )
 
 // TestSteer pauses and triggers through each kind of store, with tables of another prefix where there is one, and reads back what was
-// asked; then a replica takes the run up, with its payload.
+// asked; then a replica that leads takes the run up, with its payload.
 func TestSteer(t *testing.T) {
 	eachPlace(t, func(t *testing.T, p place) {
 		prefix := "jobs_"
@@ -56,12 +56,21 @@ func TestSteer(t *testing.T) {
 			t.Fatalf("the explanation is %+v", e)
 		}
 
+		d.lead()
+		var who leaderView
+		if do(&who, "leader"); !who.Leads || who.Replica != "a" || who.Term != d.term || time.Time(who.Since).IsZero() || !time.Time(who.Until).IsZero() || who.Why == "" {
+			t.Errorf("the leader of term %d is %+v", d.term, who)
+		}
 		d.nonce++
 		a, err := d.store.Claim(t.Context(), d.session, d.nonce, []idempotency.Claim{{
-			ID: idempotency.ID{Job: "renewals", Key: "\x00\xff", Due: due, Request: "r-2"}, Hash: "h", Exclusive: true, TakeUp: true,
+			ID: idempotency.ID{Job: "renewals", Key: "\x00\xff", Due: due, Request: "r-2"}, Hash: "h", Exclusive: true, TakeUp: true, Term: d.term,
 		}})
 		if err != nil || a[0].Verdict != idempotency.Won || string(a[0].Payload) != `{"month": 9}` {
 			t.Errorf("the run is not taken up: %+v (%v)", a, err)
+		}
+		var runs []runView
+		if do(&runs, "runs"); len(runs) != 1 || runs[0].Term != d.term {
+			t.Errorf("the run of term %d is %+v", d.term, runs)
 		}
 		var canceled commandView
 		do(&canceled, "cancel", "renewals", "--key-hex", hex.EncodeToString([]byte("\x00\xff")), "--due", due.Format(time.RFC3339), "--request", "r-2")

@@ -20,6 +20,7 @@ type Store interface {
 	idempotency.Store
 	idempotency.History
 	idempotency.Control
+	idempotency.Leaders
 	// DropNamespace removes all rows of a namespace; it wraps idempotency.ErrRefused while a session of it is live.
 	DropNamespace(ctx context.Context, namespace string) error
 	// Close closes the store, and leaves the client open.
