@@ -70,7 +70,8 @@ func (c *Core) forgetClosed(open []idempotency.OpenDue, sent time.Duration) {
 	}
 }
 
-// closesFirst spares the others a call: whoever owns the job's name closes, its successors only when it does not.
+// closesFirst spares the others a call: whoever owns the job's name, or the leader where it is
+// the leader's, closes; the others in their turn only when it does not.
 func (c *Core) closesFirst(now time.Time, j *job, o idempotency.OpenDue) bool {
 	moved := o.Opened
 	for _, p := range o.Passes {
@@ -79,5 +80,8 @@ func (c *Core) closesFirst(now time.Time, j *job, o idempotency.OpenDue) bool {
 		}
 	}
 	r := c.rank(j.partition)
+	if j.ofLeader() {
+		r = c.turnOf(j)
+	}
 	return r >= 0 && now.Sub(moved) >= time.Duration(r)*c.cfg.Grace
 }

@@ -89,6 +89,7 @@ type Core struct {
 	turns    int64               // that workers were given in
 	tokenAt  time.Duration       // when the next start is allowed that something waits for; 0: nothing does
 	roster   roster
+	leader   leader
 	members  MissingChanged
 
 	orphans map[string]time.Duration // jobs that nobody has, and when that was told last
@@ -116,6 +117,7 @@ func New(c Config) *Core {
 	core.backlog.reset()
 	core.hints.to = map[string]bool{}
 	core.makeLanes()
+	core.leader.makeShares(c)
 	return core
 }
 
@@ -131,6 +133,7 @@ func (c *Core) Step(now Instant, events ...Event) []Action {
 	for _, e := range events {
 		c.handle(e)
 	}
+	c.lead()
 	c.fireTimers()
 	c.fireDues()
 	c.sweep()
@@ -167,6 +170,9 @@ func (c *Core) Wake() time.Duration {
 	if c.ready() && c.sweeper.hinted {
 		at = min(at, c.sweeper.hintEnd)
 	}
+	if c.looksForLeader() && !c.leader.asking && c.leader.resign == nil {
+		at = min(at, c.leader.next)
+	}
 	if len(c.hints.to) > 0 {
 		at = min(at, c.hints.next)
 	}
@@ -187,7 +193,7 @@ func (c *Core) until(at time.Duration, due, now time.Time) time.Duration {
 func (c *Core) handle(e Event) {
 	switch e := e.(type) {
 	case JobsChanged:
-		c.setJobs(e.Jobs)
+		c.setJobs(e.Jobs, e.Roles)
 	case RingChanged:
 		c.setRing(e.Ring)
 	case Replied:
@@ -201,6 +207,13 @@ func (c *Core) handle(e Event) {
 		c.members = e
 	case Hinted:
 		c.sweeper.hinted = true
+		c.hintLeader()
+	case Elected:
+		c.chosen(e)
+	case Deposed:
+		c.deposed(e)
+	case Yielded:
+		c.yielded()
 	case Heard:
 		c.hearFences(e)
 	case Progressed:

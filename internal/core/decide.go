@@ -34,7 +34,7 @@ func (c *Core) fireDues() {
 		switch {
 		case c.rankOf(j) == 0:
 			spent += c.decide(j)
-		case j.keyed():
+		case j.keyed() && !c.held(j):
 			for _, d := range lookAfter {
 				c.after(d, func() { c.sweepSoon(0) })
 			}
@@ -73,7 +73,7 @@ func (c *Core) decide(j *job) (spent int) {
 	}
 	d.CatchUp = j.behind || len(d.Run) > 1 || len(d.Run) == 1 && until.Sub(d.Run[0]) > c.cfg.Lease
 	j.behind = d.Opened.Before(until)
-	d.Overlap = j.overlap()
+	d.Overlap, d.Term = j.overlap(), c.termOf(j)
 	if j.keyed() {
 		j.skipLate(&d, until)
 	} else {
@@ -134,7 +134,9 @@ func (c *Core) beginDecided(j *job, runs []idempotency.Run, late, hedged bool) {
 			if j.Overlap == jobs.OverlapCancel {
 				c.sweepSoon(0) // the run that was told to end may be ours
 			}
-			c.backlog.offer(r, late, 4*c.cfg.Concurrency)
+			if !c.held(j) {
+				c.backlog.offer(r, late, 4*c.cfg.Concurrency)
+			}
 		}
 	}
 }

@@ -12,9 +12,9 @@ func (c *Core) drain(why string) {
 	c.draining, c.stopping = true, head+shorten(why, maxReason-len(head))
 	c.announce()
 	c.dropPasses()
-	c.decides.drop()
-	c.claims.drop()
-	c.saves.drop()
+	c.decides.drop(nil)
+	c.claims.drop(nil)
+	c.saves.drop(nil)
 	c.backlog.left, c.backlog.fresh, c.local = nil, nil, nil
 	if c.hurried {
 		c.cutOff()
@@ -46,7 +46,7 @@ func (c *Core) cutOff() {
 
 // checkDrained leaves as soon as nothing is held and nothing unanswered could still be ours.
 func (c *Core) checkDrained() {
-	if c.draining && !c.stopped && len(c.workers.held) == 0 && c.finishes.idle() &&
+	if c.draining && !c.stopped && len(c.workers.held) == 0 && c.finishes.idle() && c.leftLead() &&
 		(c.session == nil || c.decides.idle() && c.claims.idle()) {
 		c.leave()
 	}

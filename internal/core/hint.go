@@ -54,6 +54,19 @@ func (c *Core) hintHeirs() {
 	}
 }
 
+// hintAll tells all members.
+func (c *Core) hintAll() {
+	for _, r := range []*ring.Ring{c.ring, c.hints.lately} {
+		if r != nil {
+			for _, name := range r.Members() {
+				c.hints.to[name] = true
+			}
+			break
+		}
+	}
+	delete(c.hints.to, c.cfg.Replica)
+}
+
 // flushHints sends the hints, unless others have just been sent: then they wait a little.
 func (c *Core) flushHints() {
 	if h := &c.hints; len(h.to) > 0 && c.now.Mono >= h.next {

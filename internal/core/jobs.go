@@ -33,6 +33,7 @@ type job struct {
 	lived    time.Duration // when a run of it last began or ended here
 	began    bool          // lived is set
 	refused  time.Time     // the last local due that did not run because the job is quiet
+	handed   bool          // a job of the leader that goes by the ring's ranks now
 }
 
 // dueKey names a due of a job.
@@ -47,11 +48,11 @@ func (j *job) efficient() bool { return j.Guarantee == jobs.Efficiency }
 func (j *job) keyed() bool     { return j.Keys != nil }
 
 func (j *job) definition() idempotency.Definition {
-	return idempotency.Definition{Job: j.Name, Schedule: j.Schedule.String(), Hash: j.hash, Revision: j.Revision, Keyed: j.keyed()}
+	return idempotency.Definition{Job: j.Name, Schedule: j.Schedule.String(), Hash: j.hash, Revision: j.Revision, Keyed: j.keyed(), Leader: j.ofLeader()}
 }
 
-// setJobs takes the whole set of jobs. Those that stay keep their state.
-func (c *Core) setJobs(list []jobs.Job) {
+// setJobs takes the whole set of jobs, and whether the leader has roles. Jobs that stay keep their state.
+func (c *Core) setJobs(list []jobs.Job, roles bool) {
 	before := c.jobs
 	c.jobs = make(map[string]*job, len(list))
 	for _, spec := range list {
@@ -87,6 +88,7 @@ func (c *Core) setJobs(list []jobs.Job) {
 		}
 	}
 	c.setRanked()
+	c.setLeader(roles)
 	c.dropLoads()
 	switch {
 	case c.session == nil:

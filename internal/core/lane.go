@@ -102,12 +102,16 @@ func (l *lane[Q, A]) try(c *Core, s *session, nonce int64, q []Q) {
 
 var errShort = errors.New("core: the store did not answer each element of the batch")
 
-// drop gives up what was not sent yet.
-func (l *lane[Q, A]) drop() {
+// drop gives up what was not sent yet, of all that, or only those elements that are such.
+func (l *lane[Q, A]) drop(such func(Q) bool) {
 	queue := l.queue
 	l.queue = nil
 	for _, it := range queue {
-		it.gone()
+		if such == nil || such(it.q) {
+			it.gone()
+		} else {
+			l.queue = append(l.queue, it)
+		}
 	}
 }
 

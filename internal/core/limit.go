@@ -63,6 +63,9 @@ func (c *Core) limitOf(j *job) int {
 	case most == 0 && n >= 2 && len(c.jobs) > 1:
 		n -= max(1, n/8)
 	}
+	if j.Limit.Cluster > 0 { // the leader has all of it
+		n = min(n, j.Limit.Cluster)
+	}
 	return min(n, c.shareOf(j).most)
 }
 

@@ -76,6 +76,8 @@ func (c *Core) dropsLocal(r localRun) string {
 	switch {
 	case c.jobs[r.job.Name] != r.job:
 		return "expired"
+	case c.held(r.job):
+		return causeLeader
 	case r.attempt > 0:
 	case r.job.startsTooLate(late):
 		return reasonDeadline
@@ -95,6 +97,7 @@ func (c *Core) startLocal(r localRun) {
 	c.turned(r.job)
 	id := idempotency.ID{Job: r.job.Name, Key: r.key, Due: r.due}
 	h := &held{job: r.job, occ: c.occurrence(r.job, id, 0, r.attempt, nil), late: max(c.lateLocal(r), 0), alone: r.alone}
+	h.occ.Term = c.termOf(r.job)
 	c.hold(h)
 	c.enterQueue(h)
 	c.start(h)

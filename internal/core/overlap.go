@@ -34,7 +34,7 @@ func (c *Core) claimable(j *job, n int) int {
 func (c *Core) insertion(p *pass, key string) idempotency.Claim {
 	j := p.job
 	claim := idempotency.Claim{
-		ID: idempotency.ID{Job: j.Name, Key: key, Due: p.due}, Hash: j.hash, Exclusive: j.holdsKey(),
+		ID: idempotency.ID{Job: j.Name, Key: key, Due: p.due}, Hash: j.hash, Exclusive: j.holdsKey(), Term: c.termOf(j),
 		OnExpired: &idempotency.Finish{Outcome: idempotency.Missed, Reason: reasonExpired},
 	}
 	wait := idempotency.Finish{Outcome: idempotency.Wait, Reason: reasonOverlap, Wake: c.storeNow()}

@@ -202,7 +202,7 @@ func (c *Core) claimed(p *pass, claim idempotency.Claim, a idempotency.Answer) {
 	p.moved = c.now.Mono
 	if a.Verdict == idempotency.Won {
 		p.count++
-		run := idempotency.Run{ID: id, Fence: a.Fence, Attempt: a.Attempt, Crashes: a.Crashes, Payload: a.Payload}
+		run := idempotency.Run{ID: id, Fence: a.Fence, Attempt: a.Attempt, Crashes: a.Crashes, Payload: a.Payload, Term: claim.Term}
 		c.begin(p.job, run, c.pastAsked(id, p.past), has(p.hedge, c.partition(id.Key)))
 		return
 	}

@@ -10,6 +10,7 @@ import (
 const (
 	causePosture = "posture"
 	causePaused  = "paused"
+	causeLeader  = "leader" // the job is the leader's, and we do not lead any more
 )
 
 // quiet says why a job starts no local run of a due now; empty: it does.

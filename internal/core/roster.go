@@ -9,7 +9,7 @@ import (
 )
 
 // roster is which members have not the code of which jobs, as the store knows it from what their sessions announce. It is asked for only
-// where a job's Limit.Cluster makes some members its owners: one without the code must not be one of them, or else nobody would run it.
+// where a job's Limit.Cluster makes some members its owners, or a leader is: one without the code must not be one of them, or else nobody would run it.
 // That somebody opens a session, or announces a job, a little later than others must not change who owns what: so a
 // member counts as without it when it has been so for a Lease.
 type roster struct {
@@ -37,7 +37,7 @@ func (c *Core) knowers(j *job) []string {
 // askRoster asks for the roster where it matters.
 func (c *Core) askRoster() {
 	r, s := &c.roster, c.session
-	if !c.ready() || !c.fewOwn() {
+	if !c.ready() || !c.fewOwn() && !c.followsLeader() {
 		return
 	}
 	if r.asking {
@@ -74,7 +74,7 @@ func (c *Core) tookRoster(list []idempotency.SessionStatus) {
 			}
 		}
 	}
-	r, young := &c.roster, false
+	r, young := &c.roster, c.tookLeader(list)
 	before := r.lacks
 	r.lacks, r.at = map[knowing]time.Duration{}, c.now.Mono
 	for _, j := range c.jobs {

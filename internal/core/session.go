@@ -19,6 +19,8 @@ type session struct {
 	again    bool    // the jobs changed while declaring
 	controls int64   // of the store, as of when our runs were last listed for it
 	answered int64   // the latest Declare that was
+
+	campaigned bool // it has called Lead
 }
 
 func (c *Core) openSession() {
@@ -191,6 +193,7 @@ func (c *Core) lose(why string) {
 	clear(c.closing)
 	c.sweeper.asking = false
 	c.backlog.reset()
+	c.loseLead()
 	c.cancelSession(s)
 	c.after(0, c.openSession)
 }
@@ -249,6 +252,7 @@ func (c *Core) declared(s *session, mine []*job, entries []idempotency.Entry) {
 	c.emit(Declared{Session: s.ID})
 	c.tellAhead()
 	c.askRoster()
+	c.leader.next = c.now.Mono
 	c.sweepSoon(0)
 	c.announce()
 }

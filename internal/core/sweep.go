@@ -112,6 +112,8 @@ func (c *Core) openEntries(l idempotency.Lag) {
 		j := c.jobs[e.Job]
 		switch {
 		case j == nil || j.deciding:
+		case c.held(j) && e.Hash == j.hash:
+			j.entry = e // for when we lead
 		case spent >= maxSteps || c.unstarted(l.Now, j, e):
 			c.see(j, e)
 		default:
@@ -180,7 +182,8 @@ func (c *Core) take(r idempotency.Run) {
 		}
 	}
 	hedged := !orphan && !c.shareOf(j).few() && c.rank(c.partition(r.ID.Key)) > 0
-	c.claims.add(idempotency.Claim{ID: r.ID, Hash: j.hash, Exclusive: alone, TakeUp: true, Seen: r.Fence},
+	r.Term = c.termOf(j)
+	c.claims.add(idempotency.Claim{ID: r.ID, Hash: j.hash, Exclusive: alone, TakeUp: true, Seen: r.Fence, Term: r.Term},
 		func(a idempotency.Answer) {
 			settle()
 			if a.Verdict == idempotency.Busy { // by another replica; what waits behind it, sweeps show
@@ -206,7 +209,9 @@ func (c *Core) took(j *job, r idempotency.Run, a idempotency.Answer, orphan, hed
 		r.Payload = a.Payload
 	}
 	if orphan {
-		c.emit(TakenUp{Occurrence: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), Crashes: r.Crashes})
+		o := c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload)
+		o.Term = r.Term
+		c.emit(TakenUp{Occurrence: o, Crashes: r.Crashes})
 	}
 	c.begin(j, r, before, hedged)
 }

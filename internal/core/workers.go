@@ -101,6 +101,7 @@ func (c *Core) begin(j *job, r idempotency.Run, before past, hedged bool) {
 		suspect: r.Crashes >= suspectCrashes, hedged: hedged, past: before, alone: j.holdsKey(),
 		late: max(c.storeNow().Sub(c.startOf(j, r.ID.Key, r.ID.Due)), 0),
 	}
+	h.occ.Term = r.Term
 	c.hold(h)
 	if h.alone {
 		c.backlog.take(h.key())

@@ -28,6 +28,7 @@ const maxSpread = 2 * time.Second
 // Options narrow an exploration. The zero value is all of it.
 type Options struct {
 	Only  Fault                                     // exactly these kinds; 0: chance decides
+	With  Fault                                     // these kinds too
 	Store func(idempotency.Store) idempotency.Store // see Config
 	Trace io.Writer
 }
@@ -46,7 +47,7 @@ func Explore(seed uint64, o Options) (*World, error) {
 	if err := w.Run(endAt); err != nil {
 		return w, err
 	}
-	err := cmp.Or(w.Settle(judgedTo), p.quiet(w.Stats))
+	err := cmp.Or(w.Settle(judgedTo), p.quiet(w.Stats), p.led(w.Stats))
 	w.Stats.Events += before.Events
 	return w, err
 }
@@ -65,6 +66,23 @@ func (p *plan) quiet(s Stats) error {
 	}
 	if s.Hedged > 0 || s.Lost > 0 || s.TakenUp > 0 || missed > 0 {
 		return fmt.Errorf("in the calm %d claims are hedged, %d sessions lost, %d runs taken up, %d dues missed", s.Hedged, s.Lost, s.TakenUp, missed)
+	}
+	return nil
+}
+
+// led demands that one replica leads in the calm, if there is something to lead for, and that this does not change.
+func (p *plan) led(s Stats) error {
+	want, leads := 0, 0
+	if p.faults&Leader != 0 {
+		want = 1
+	}
+	for _, r := range p.w.replicas {
+		if r.leads != 0 {
+			leads++
+		}
+	}
+	if leads != want || s.Leaders > 0 || s.Termless > 0 {
+		return fmt.Errorf("in the calm %d replicas lead, want %d; they saw another one %d times; %d runs of its jobs start elsewhere", leads, want, s.Leaders, s.Termless)
 	}
 	return nil
 }
@@ -91,6 +109,9 @@ func newPlan(seed uint64, o Options) *plan {
 				p.faults |= f
 			}
 		}
+	}
+	if p.faults |= o.With; p.faults&Elector != 0 {
+		p.faults |= Leader
 	}
 	c.Faults = p.faults
 	c.Replicas = 2 + r.rand.IntN(3)
@@ -127,6 +148,9 @@ func newPlan(seed uint64, o Options) *plan {
 		for i := range c.Jobs {
 			c.Jobs[i].choose(r.rand)
 		}
+	}
+	if p.faults&Leader != 0 {
+		ofLeader(c.Jobs, r.rand)
 	}
 	if p.faults&Edit != 0 {
 		p.dice = r.rand

@@ -15,6 +15,7 @@ var (
 	seeds = flag.Int("sim.seeds", 80, "how many seeds TestExplore runs")
 	from  = flag.Uint64("sim.from", 1, "the first of them")
 	trace = flag.Bool("sim.trace", false, "print the history of each seed")
+	with  = flag.String("sim.with", "", "these faults too, by name, with commas")
 	only  = flag.String("sim.only", "", "exactly these faults, by name, with commas")
 )
 
@@ -24,7 +25,11 @@ func options(t *testing.T) sim.Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := sim.Options{Only: f}
+	more, err := sim.ParseFault(*with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := sim.Options{Only: f, With: more}
 	if *trace {
 		o.Trace = os.Stdout
 	}
@@ -41,8 +46,8 @@ func TestExplore(t *testing.T) {
 		w, err := sim.Explore(seed, o)
 		events += w.Stats.Events
 		if err != nil {
-			t.Errorf("seed %d at %v: %v\nreplay: go test ./internal/sim -run TestExplore -sim.seeds 1 -sim.from %d -sim.only '%s' -sim.trace",
-				seed, w.Now(), err, seed, *only)
+			t.Errorf("seed %d at %v: %v\nreplay: go test ./internal/sim -run TestExplore -sim.seeds 1 -sim.from %d -sim.only '%s' -sim.with '%s' -sim.trace",
+				seed, w.Now(), err, seed, *only, *with)
 			if bad++; bad >= 20 {
 				break
 			}

@@ -37,6 +37,8 @@ const (
 	Edit                            // jobs are edited, removed, added back and renamed, again and again
 	Policies                        // jobs have overlap and crash policies, deadlines and a watch for progress
 	Steer                           // people pause, resume, trigger, skip, backfill, cancel and retry
+	Leader                          // jobs are the leader's, whom the store elects
+	Elector                         // … or an elector, whose terms end at any time, and are told of late
 	Hint                            // hints are lost, late and doubled, and come in floods that mean nothing
 
 	all Fault = 1<<iota - 1
@@ -45,7 +47,7 @@ const (
 var faultNames = []string{
 	"loss", "late", "slow", "kill", "freeze", "blind", "outage", "drain", "view", "down", "storeclock", "hostclock",
 	"failingsource", "slowsource", "laggingsource", "churn", "error", "long", "hang", "poison", "jam", "deploy", "lack",
-	"edit", "policies", "steer", "hint",
+	"edit", "policies", "steer", "leader", "elector", "hint",
 }
 
 // String lists the kinds by name, with commas.

@@ -30,6 +30,9 @@ type Job struct {
 	Crash      jobs.Crash
 	Within     time.Duration // to start
 	StallAfter time.Duration
+
+	Leader        bool // it is the leader's
+	HandOverAfter time.Duration
 }
 
 // policy is what the oracle has to know of the job's choices.
@@ -86,6 +89,9 @@ func (j Job) spec(version int) jobs.Job {
 		Retry:   jobs.Retry{Attempts: attempts, First: 200 * time.Millisecond, Max: time.Second},
 		Overlap: j.Overlap, Crash: j.Crash, StartWithin: j.Within, StallAfter: j.StallAfter,
 		Run: func(context.Context, jobs.Occurrence) error { panic("sim: handlers are played, not run") },
+	}
+	if j.Leader {
+		spec.Placement, spec.HandOverAfter = jobs.Leader, j.HandOverAfter
 	}
 	if j.Crash == jobs.CrashAbandon {
 		spec.Retry.Attempts = 0

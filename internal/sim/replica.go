@@ -41,6 +41,10 @@ type Replica struct {
 	heard   map[string]rumour
 	said    rumour // of itself
 	onStop  func()
+
+	leads   int64 // the term in which it was told to lead; 0: none
+	stands  bool  // for the elector
+	elected int64 // the term that it was told of; 0: none, or its end too
 }
 
 // Up is whether its process runs.
@@ -56,10 +60,12 @@ func (r *Replica) Start() {
 	r.life++
 	r.onStop = nil
 	c := w.cfg.Timing
+	c.Elected = w.faults(Elector)
 	c.Replica, c.Boot = r.Name, fmt.Sprintf("%s.%d", r.Name, r.life)
 	c.Rand = rand.New(rand.NewPCG(w.cfg.Seed, uint64(r.index)<<32|uint64(r.life)))
 	r.core = core.New(c)
 	r.inbox = nil
+	r.leads, r.stands, r.elected = 0, false, 0
 	r.works, r.streams, r.heard = map[int64]*work{}, map[int64]*stream{}, map[string]rumour{}
 	w.note(r.Name, "starts", c.Boot, r.Version, fmt.Sprint(r.Lacks))
 	r.tell(core.JobsChanged{Jobs: r.jobs()})
@@ -100,7 +106,8 @@ func (r *Replica) gone() {
 	r.up, r.core = false, nil
 	r.life++
 	r.works, r.streams = nil, nil
-	r.frozen = 0
+	r.frozen, r.leads, r.stands, r.elected = 0, 0, false, 0
+	r.w.elector.died(r)
 	r.say(rumour{})
 }
 
@@ -209,6 +216,12 @@ func (r *Replica) act(a core.Action) {
 	case core.Announce:
 		r.w.note(r.Name, "announces", a.State, a.Reason)
 		r.say(rumour{state: a.State, store: a.Store, fence: a.Fence, back: a.RolledBack})
+	case core.Stand:
+		r.w.note(r.Name, "stands for the elector", fmt.Sprint(a.On))
+		r.stand(a.On)
+	case core.Lead:
+		r.w.note(r.Name, "is told to lead", a.Term)
+		r.lead(a.Term)
 	case core.Hint:
 		r.w.note(r.Name, "hints", a.Members)
 		r.hint(a.Members)
@@ -247,6 +260,9 @@ func (r *Replica) observe(a core.Action) {
 	case core.Hedged:
 		s.Hedged++
 		r.w.note(r.Name, "hedged", idOf(a.Occurrence).String(), a.Occurrence.Fence)
+	case core.Led:
+		s.Leaders++
+		r.w.note(r.Name, "sees who leads", a.Term, a.Session, a.Replica, a.Why, fmt.Sprint(a.Until.IsZero(), a.Mine))
 	case core.Lost:
 		s.Lost++
 		r.w.note(r.Name, "lost session", a.Session, a.Why)

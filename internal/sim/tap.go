@@ -17,6 +17,8 @@ type tap struct {
 	who   string
 	lease map[int64]time.Duration // by session
 	boots map[int64]string
+
+	leading int64 // the term that Lead answered last
 }
 
 // judge is told after a call what it did, unless it failed.
@@ -114,7 +116,7 @@ func (t *tap) claimed(x *oracle.Oracle, session, nonce int64, c idempotency.Clai
 	case idempotency.Won:
 		x.Claimed(oracle.Claim{
 			Session: session, Nonce: nonce, ID: key(c.ID), Exclusive: c.Exclusive, TakeUp: c.TakeUp,
-			Seen: c.Seen, Fence: a.Fence, Attempt: a.Attempt, Crashes: a.Crashes,
+			Seen: c.Seen, Fence: a.Fence, Term: c.Term, Attempt: a.Attempt, Crashes: a.Crashes,
 		})
 		return
 	case idempotency.Busy:

@@ -39,7 +39,7 @@ func rowsOf(runs []idempotency.Run) []oracle.Row {
 			ID: key(r.ID), State: map[idempotency.State]oracle.State{
 				idempotency.Waiting: oracle.Waiting, idempotency.Running: oracle.Running, idempotency.Ended: oracle.Ended,
 			}[r.State],
-			Fence: r.Fence, Attempt: r.Attempt, Crashes: r.Crashes, Wake: r.Wake,
+			Fence: r.Fence, Term: r.Term, Attempt: r.Attempt, Crashes: r.Crashes, Wake: r.Wake,
 		}
 		if x.State == oracle.Ended {
 			x.Outcome, x.Overlap = outcome(r.Outcome), r.Reason == "overlap"
@@ -51,7 +51,7 @@ func rowsOf(runs []idempotency.Run) []oracle.Row {
 
 func decisionOf(session, nonce int64, d idempotency.Decision, a idempotency.Decided) oracle.Decision {
 	x := oracle.Decision{
-		Session: session, Nonce: nonce, Job: d.Job, SeenHash: d.Seen.Hash, Hash: d.Hash,
+		Session: session, Nonce: nonce, Job: d.Job, Term: d.Term, SeenHash: d.Seen.Hash, Hash: d.Hash,
 		SeenOpened: d.Seen.Opened, Open: d.Opened, Next: d.Next, Keyed: d.Keyed, Rows: rowsOf(a.Runs),
 		Parallel: d.Overlap == idempotency.OverlapAllow, Overtakes: d.Overlap == idempotency.OverlapCancel && !d.CatchUp,
 	}

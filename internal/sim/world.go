@@ -79,6 +79,7 @@ type World struct {
 	replicas []*Replica
 	memory   *idempotency.Memory
 	tap      *tap
+	elector  *elector
 	commands int           // of people
 	skew     time.Duration // the store's clock minus true time
 	rings    map[string]*ring.Ring
@@ -114,6 +115,7 @@ func New(c Config) *World {
 		inner = c.Store(inner)
 	}
 	w.tap = &tap{Store: inner, w: w}
+	w.elector = &elector{w: w}
 	w.cfg.Jobs = nil
 	for _, j := range c.Jobs {
 		w.Add(j)

@@ -141,6 +141,9 @@ func (o *Oracle) written(d Decision) {
 		switch {
 		case r.State == Running:
 			n.exclusive = !d.Parallel
+			if o.inTerm(r.ID, d.Session, r.Term); r.Term != d.Term {
+				o.fail("term", "%v is claimed in term %d, by a decision in term %d", r.ID, r.Term, d.Term)
+			}
 			o.grant(n, r.Fence)
 		case r.State == Ended && r.Outcome == Skipped && r.Overlap:
 			if by, ok := o.held[l]; !ok || mine[by] {

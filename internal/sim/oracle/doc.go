@@ -18,6 +18,7 @@
 //	I13  opened never moves back and never runs ahead of the store's clock
 //	I15  a handler never starts twice under one fence
 //	I16  what may start once only, or in time only, or is told to end, does so
+//	term a term has one session, and only that claims in it
 //
 // and, beside them, overlap (two exclusive runs of a key), horizon (a first
 // claim of an older due) and open (what closing a due demands).

@@ -38,9 +38,9 @@ func (o *Oracle) Audit(stored []Row) {
 		switch {
 		case r == nil:
 			o.fail("I2", "%v is stored, and no call wrote it", s.ID)
-		case r.State != s.State || r.Outcome != s.Outcome || r.Fence != s.Fence || r.Attempt != s.Attempt || r.Crashes != s.Crashes:
-			o.fail("I4", "%v is stored as %s/%v fence %d attempt %d crashes %d, the calls made it %s/%v fence %d attempt %d crashes %d", s.ID,
-				stateName(s.State), s.Outcome, s.Fence, s.Attempt, s.Crashes, stateName(r.State), r.Outcome, r.Fence, r.Attempt, r.Crashes)
+		case r.State != s.State || r.Outcome != s.Outcome || r.Fence != s.Fence || r.Attempt != s.Attempt || r.Crashes != s.Crashes || r.Term != s.Term:
+			o.fail("I4", "%v is stored as %s/%v fence %d term %d attempt %d crashes %d, the calls made it %s/%v fence %d term %d attempt %d crashes %d", s.ID,
+				stateName(s.State), s.Outcome, s.Fence, s.Term, s.Attempt, s.Crashes, stateName(r.State), r.Outcome, r.Fence, r.Term, r.Attempt, r.Crashes)
 		}
 	}
 	old := o.high.Add(-o.rules.Retention).Unix()

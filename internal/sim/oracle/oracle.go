@@ -22,11 +22,13 @@ type Oracle struct {
 	dues      map[dueID]*due
 	decided   map[decisionID]bool
 	fences    map[int64]ID
-	last      map[lane]int64 // highest fence
-	held      map[lane]ID    // running exclusively
-	started   map[int64]bool // fences under which a handler started
-	ended     map[int64]bool // … and returned, or ran out of time
-	begun     map[ID]bool    // runs of which a handler started since a person asked for them
+	last      map[lane]int64  // highest fence
+	held      map[lane]ID     // running exclusively
+	started   map[int64]bool  // fences under which a handler started
+	ended     map[int64]bool  // … and returned, or ran out of time
+	terms     map[int64]int64 // the sessions that led, by term
+	term      int64           // the highest
+	begun     map[ID]bool     // runs of which a handler started since a person asked for them
 	spared    int
 
 	violations []Violation
@@ -88,7 +90,7 @@ func New(r Rules) *Oracle {
 		rules: r, schedules: map[string]Schedule{}, spreads: map[string]time.Duration{}, jobs: map[string]*job{}, sessions: map[int64]*session{},
 		rows: map[ID]*row{},
 		dues: map[dueID]*due{}, decided: map[decisionID]bool{}, fences: map[int64]ID{}, last: map[lane]int64{},
-		held: map[lane]ID{}, started: map[int64]bool{}, ended: map[int64]bool{}, begun: map[ID]bool{},
+		held: map[lane]ID{}, started: map[int64]bool{}, ended: map[int64]bool{}, begun: map[ID]bool{}, terms: map[int64]int64{},
 	}
 }
 

@@ -20,7 +20,8 @@ func (o *Oracle) Claimed(c Claim) {
 		o.rows[c.ID] = r
 	}
 	r.State, r.Outcome, r.Crashes, r.Attempt = Running, None, c.Crashes, c.Attempt
-	r.session, r.nonce = c.Session, c.Nonce
+	r.session, r.nonce, r.Term = c.Session, c.Nonce, c.Term
+	o.inTerm(c.ID, c.Session, c.Term)
 	if !c.Exclusive && !o.policy(c.ID.Job).Parallel {
 		o.fail("overlap", "%v is claimed so that others of its key may run beside it", c.ID)
 	}

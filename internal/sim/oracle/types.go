@@ -81,6 +81,7 @@ type Row struct {
 	State    State
 	Outcome  Outcome // where Ended
 	Fence    int64
+	Term     int64 // of its last claim
 	Attempt  int
 	Crashes  int
 	Overlap  bool      // skipped for that reason
@@ -96,8 +97,9 @@ type Decision struct {
 	SeenOpened, Open time.Time
 	Next             time.Time
 	Keyed            bool
-	Parallel         bool // its runs hold no key
-	Overtakes        bool // those that find their key held tell the holder to end
+	Parallel         bool  // its runs hold no key
+	Term             int64 // of the runs that it claims
+	Overtakes        bool  // those that find their key held tell the holder to end
 	Run              []int64
 	Ranges           []Range
 	Rows             []Row // of the dues of Run, where not Keyed
@@ -110,7 +112,7 @@ type Claim struct {
 	Exclusive      bool
 	TakeUp, Keyed  bool
 	Seen           int64 // where TakeUp
-	Fence          int64
+	Fence, Term    int64
 	Attempt        int
 	Crashes        int
 }
