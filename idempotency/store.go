@@ -243,13 +243,13 @@ type Control interface {
 type Leaders interface {
 	// Lead makes the session the leader where it may be, and answers who leads then. It may where nobody leads: nobody has ever, or the
 	// last leader has resigned, or its session is not live (which is marked dead, as MarkDead does); or where term is above that of who leads. Its term is then term, or where that is 0 a
-	// new fence, drawn while the row is held. A session that leads keeps its term, but for a higher one. A call that changes nothing writes nothing.
+	// new fence, drawn while the row is held. A session that leads keeps its term, but for a higher one, in which it leads anew. A call that changes nothing writes nothing.
 	// Why of a new leader is "nobody led before"; or, behind the name of the one before it and ": ", how that ended: its Why as of then,
 	// or "a higher term" where it led still.
 	Lead(ctx context.Context, s Session, term int64) (Leader, error)
 
 	// Resign ends the session's leadership of a term, now, and says why: Why becomes "resigned: " and that, or only "resigned" where that is empty. It does nothing where
-	// the session does not lead in that term, and needs no live session. The namespace has a leader's row only where somebody has led.
+	// the session does not lead in that term, or does no more, and needs no live session. The namespace has a leader's row only where somebody has led.
 	Resign(ctx context.Context, s Session, term int64, why string) error
 
 	// Leader returns who leads, or led last. Where a session ended by itself, Why is "its session ended". It needs no session. Prune keeps the session

@@ -15,7 +15,8 @@ type row struct {
 	ref
 	outcome   idempotency.Outcome // where ended
 	reason    string
-	exclusive bool // where running
+	term      int64 // where claimed by this call: the leader's
+	exclusive bool  // where running
 
 	found   *rule.Row           // nil: there is none
 	record  *idempotency.Finish // what it was made of, if it was not claimed
@@ -130,7 +131,7 @@ func (x *changes) run(r *row, c idempotency.Claim, crashes int) {
 	}
 	x.leaveQueue(r)
 	x.touch(r)
-	r.State, r.Session, r.Nonce, r.Crashes, r.Cancel, r.claimed = idempotency.Running, x.by.id, x.nonce, crashes, "", true
+	r.State, r.Session, r.Nonce, r.Crashes, r.Cancel, r.term, r.claimed = idempotency.Running, x.by.id, x.nonce, crashes, "", c.Term, true
 	if r.exclusive = c.Exclusive; c.Exclusive {
 		x.held[r.jobKey()] = r.ref
 	}
@@ -301,14 +302,14 @@ func (x *changes) drawFences() error {
 	return nil
 }
 
-const insertRun = `INSERT INTO belfry_run (space, due, job, run_key, request, state, fence, session, replica, nonce, started, cancel`
+const insertRun = `INSERT INTO belfry_run (space, due, job, run_key, request, state, fence, session, replica, nonce, started, cancel, term`
 
 // writeRuns writes the rows of runs that are claimed or recorded.
 func (x *changes) writeRuns() error {
 	var claimed, retaken, recorded rows
 	now := x.now.UnixMicro()
 	for _, r := range x.touched {
-		common := []any{x.by.space, r.due, r.job, r.key, r.request, int(r.State), r.Fence, x.by.id, x.by.replica, x.nonce, now, int(markOf(r.Cancel))}
+		common := []any{x.by.space, r.due, r.job, r.key, r.request, int(r.State), r.Fence, x.by.id, x.by.replica, x.nonce, now, int(markOf(r.Cancel)), r.term}
 		switch {
 		case r.found != nil && r.claimed:
 			retaken.add(append(common, r.Crashes)...)
@@ -327,7 +328,7 @@ func (x *changes) writeRuns() error {
 	}
 	// All of these are there and locked, so this inserts none.
 	_, err := x.insert(&retaken, insertRun+`, crashes)`, ` ON DUPLICATE KEY UPDATE state = VALUES(state), fence = VALUES(fence),
-  session = VALUES(session), replica = VALUES(replica), nonce = VALUES(nonce), started = VALUES(started), cancel = VALUES(cancel), crashes = VALUES(crashes), at = 0`)
+  session = VALUES(session), replica = VALUES(replica), nonce = VALUES(nonce), started = VALUES(started), cancel = VALUES(cancel), term = VALUES(term), crashes = VALUES(crashes), at = 0`)
 	return err
 }
 

@@ -103,7 +103,7 @@ func (x *deciding) write() error {
 	var entries, decisions rows
 	var ranges []idempotency.Range
 	for _, d := range x.apply {
-		entries.add(x.by.space, d.Job, "", d.Schedule, d.Hash, d.Revision, d.Definition.Keyed, micro(d.Opened), micro(d.Next))
+		entries.add(x.by.space, d.Job, "", d.Schedule, d.Hash, d.Revision, d.Definition.Keyed, d.Leader, micro(d.Opened), micro(d.Next))
 		decisions.add(x.by.id, d.Job, "", x.nonce)
 		ranges = append(ranges, d.Ranges...)
 	}
@@ -111,8 +111,8 @@ func (x *deciding) write() error {
 		return err
 	}
 	// All of these are there and locked, so this inserts none.
-	if _, err := x.insert(&entries, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, keyed, opened, next)`,
-		` ON DUPLICATE KEY UPDATE schedule = VALUES(schedule), hash = VALUES(hash), revision = VALUES(revision), keyed = VALUES(keyed), opened = VALUES(opened), next = VALUES(next)`); err != nil {
+	if _, err := x.insert(&entries, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, keyed, leader, opened, next)`,
+		` ON DUPLICATE KEY UPDATE schedule = VALUES(schedule), hash = VALUES(hash), revision = VALUES(revision), keyed = VALUES(keyed), leader = VALUES(leader), opened = VALUES(opened), next = VALUES(next)`); err != nil {
 		return err
 	}
 	if err := x.writeDues(); err != nil {
@@ -228,7 +228,7 @@ func (x *deciding) decideRuns(c *changes, d idempotency.Decision) {
 	o := rule.Overlapping(d, held, len(others) > 0, x.now)
 	claims := o.Claim
 	for _, due := range d.Run {
-		run := idempotency.Claim{ID: x.id(d, due), Exclusive: o.Exclusive}
+		run := idempotency.Claim{ID: x.id(d, due), Exclusive: o.Exclusive, Term: d.Term}
 		switch {
 		case c.rows[refOf(run.ID)] != nil:
 		case claims > 0:

@@ -39,6 +39,10 @@
 // belfry_control. It is locked last, and by nobody who only claims or finishes. A command locks the entry of its job for
 // itself, and so waits for the job's claims and decisions in flight.
 //
+// Who leads a namespace has a row in belfry_leader, from the first leader on. Whoever may lead locks it, behind the session
+// of the leader before, and only then draws the fence that becomes the term. The others only read it, and write nothing.
+// That a leader's session ended is not written there: its lease tells.
+//
 // Claim and finish of 1,000 keys take 1.1 to 1.25 times the time of the same inserts, updates and deletes alone
 // (BenchmarkNight); a batch that loses writes no row and no byte of redo.
 //

@@ -32,6 +32,7 @@ func (s *Store) DropNamespace(ctx context.Context, namespace string) error {
 			`DELETE FROM belfry_decision WHERE session IN (SELECT id FROM belfry_session WHERE space = ?)`,
 			`DELETE FROM belfry_lease WHERE session IN (SELECT id FROM belfry_session WHERE space = ?)`,
 			`DELETE FROM belfry_session WHERE space = ?`,
+			`DELETE FROM belfry_leader WHERE space = ?`,
 			`DELETE FROM belfry_seen WHERE space = ?`,
 			`DELETE FROM belfry_command WHERE space = ?`,
 			`DELETE FROM belfry_control WHERE space = ?`,

@@ -37,6 +37,9 @@ func fill(t *testing.T, s *Store, db *sql.DB, namespace string) {
 	if err != nil || !d[0].Won {
 		t.Fatalf("decide: %+v %v", d, err)
 	}
+	if _, err := s.Lead(ctx, ses, 0); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.SavePass(ctx, ses, []idempotency.Pass{{Job: "j", Due: due, Finished: []byte{1}}}); err != nil {
 		t.Fatal(err)
 	}

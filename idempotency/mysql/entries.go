@@ -12,12 +12,12 @@ import (
 	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
-const entryColumns = `e.job, e.run_key, e.schedule, e.hash, e.revision, e.keyed, e.opened, e.next, e.paused_from, e.paused_until, e.retired`
+const entryColumns = `e.job, e.run_key, e.schedule, e.hash, e.revision, e.keyed, e.leader, e.opened, e.next, e.paused_from, e.paused_until, e.retired`
 
 // scanEntry reads entryColumns, and more behind them.
 func scanEntry(r *sql.Rows, more ...any) (e idempotency.Entry, err error) {
 	var opened, next, from, until, retired sql.NullInt64
-	err = r.Scan(append([]any{&e.Job, &e.Key, &e.Schedule, &e.Hash, &e.Revision, &e.Keyed, &opened, &next, &from, &until, &retired}, more...)...)
+	err = r.Scan(append([]any{&e.Job, &e.Key, &e.Schedule, &e.Hash, &e.Revision, &e.Keyed, &e.Leader, &opened, &next, &from, &until, &retired}, more...)...)
 	e.Opened, e.Next, e.PausedFrom, e.PausedUntil, e.Retired = at(opened), at(next), at(from), at(until), at(retired)
 	return e, err
 }
@@ -83,10 +83,10 @@ func (c *call) definitions() (map[string]idempotency.Definition, error) {
 	m := make(map[string]idempotency.Definition)
 	err := c.query(func(r *sql.Rows) error {
 		var d idempotency.Definition
-		err := r.Scan(&d.Job, &d.Schedule, &d.Hash, &d.Revision, &d.Keyed)
+		err := r.Scan(&d.Job, &d.Schedule, &d.Hash, &d.Revision, &d.Keyed, &d.Leader)
 		m[d.Job] = d
 		return err
-	}, `SELECT job, schedule, hash, revision, keyed FROM belfry_definition WHERE session = ?`, c.by.id)
+	}, `SELECT job, schedule, hash, revision, keyed, leader FROM belfry_definition WHERE session = ?`, c.by.id)
 	return m, err
 }
 
@@ -98,10 +98,10 @@ func (c *call) addDefinitions(d []idempotency.Definition) error {
 	}
 	var definitions, jobs, seen rows
 	for _, x := range d {
-		definitions.add(c.by.id, x.Job, x.Schedule, x.Hash, x.Revision, x.Keyed)
+		definitions.add(c.by.id, x.Job, x.Schedule, x.Hash, x.Revision, x.Keyed, x.Leader)
 		jobs.value(x.Job)
 	}
-	if _, err := c.insert(&definitions, `INSERT INTO belfry_definition (session, job, schedule, hash, revision, keyed)`, ``); err != nil {
+	if _, err := c.insert(&definitions, `INSERT INTO belfry_definition (session, job, schedule, hash, revision, keyed, leader)`, ``); err != nil {
 		return err
 	}
 	old := make(map[[2]string]bool) // by job and hash
@@ -160,7 +160,7 @@ func (c *call) enter(d []idempotency.Declaration, there map[string]entry) (chang
 	for _, x := range slices.SortedFunc(slices.Values(d), func(a, b idempotency.Declaration) int { return cmp.Compare(a.Job, b.Job) }) {
 		was, ok := there[x.Job]
 		if !ok {
-			fresh.add(c.by.space, x.Job, "", x.Schedule, x.Hash, x.Revision, x.Keyed, micro(rule.Opened(x, c.now, limit)), micro(x.Next))
+			fresh.add(c.by.space, x.Job, "", x.Schedule, x.Hash, x.Revision, x.Keyed, x.Leader, micro(rule.Opened(x, c.now, limit)), micro(x.Next))
 			continue
 		}
 		e, gap := rule.Redeclare(was.Entry, x, c.now, limit)
@@ -176,7 +176,7 @@ func (c *call) enter(d []idempotency.Declaration, there map[string]entry) (chang
 			return false, err
 		}
 	}
-	if _, err := c.insert(&fresh, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, keyed, opened, next)`, ``); err != nil {
+	if _, err := c.insert(&fresh, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, keyed, leader, opened, next)`, ``); err != nil {
 		return false, err
 	}
 	return changed || len(fresh.ends) > 0, c.record(missed...)

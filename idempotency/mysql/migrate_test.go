@@ -249,7 +249,7 @@ func TestUpgrade(t *testing.T) {
 	if err := Migrate(t.Context(), db, nil); err != nil {
 		t.Fatal(err)
 	}
-	run(t, db, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, keyed, opened) VALUES (1, 'renewals', '', '', '', 0, 0, 0)`)
+	run(t, db, `INSERT INTO belfry_entry (space, job, run_key, schedule, hash, revision, keyed, leader, opened) VALUES (1, 'renewals', '', '', '', 0, 0, 0, 0)`)
 	id, _, _ := state(db)
 	err := singly(t.Context(), db, defaultPrefix, func(t *tx) error {
 		o, _ := (&Options{NoMigrate: true}).filled()

@@ -46,6 +46,7 @@ var (
 	_ idempotency.Store   = (*Store)(nil)
 	_ idempotency.History = (*Store)(nil)
 	_ idempotency.Control = (*Store)(nil)
+	_ idempotency.Leaders = (*Store)(nil)
 )
 
 var prefixes = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,30}$`)

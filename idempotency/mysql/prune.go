@@ -153,8 +153,8 @@ WHERE x.space = ? AND x.at < ?`+belowOpen+`o.due * 1000000 <= x.at) ORDER BY x.a
 		c.by.space, c.keep().UnixMicro(), limit)
 }
 
-// pruneSessions removes sessions that are long dead and under which nothing runs, with their definitions and decisions.
-// Their rows are not locked to find them, because those of the living are in use. What is long dead stays as it is.
+// pruneSessions removes sessions that are long dead, under which nothing runs and which did not lead last, with their
+// definitions and decisions. Their rows are not locked to find them, because those of the living are in use. What is long dead stays as it is.
 func (c *call) pruneSessions(limit int) (int, error) {
 	var ids []int64
 	err := c.query(func(r *sql.Rows) error {
@@ -164,7 +164,8 @@ func (c *call) pruneSessions(limit int) (int, error) {
 		return err
 	}, `SELECT s.id FROM belfry_session s JOIN belfry_lease l ON l.session = s.id
 WHERE s.space = ? AND (s.marked IS NOT NULL OR l.expires <= ?) AND least(l.expires, coalesce(s.marked, l.expires)) < ?
-  AND NOT EXISTS (SELECT 1 FROM belfry_running h WHERE h.space = s.space AND h.session = s.id) ORDER BY s.id LIMIT ?`,
+  AND NOT EXISTS (SELECT 1 FROM belfry_running h WHERE h.space = s.space AND h.session = s.id)
+  AND NOT EXISTS (SELECT 1 FROM belfry_leader b WHERE b.space = s.space AND b.session = s.id) ORDER BY s.id LIMIT ?`,
 		c.by.space, c.now.UnixMicro(), c.keep().UnixMicro(), max(limit, 0))
 	if err != nil {
 		return 0, err

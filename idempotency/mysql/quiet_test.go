@@ -32,6 +32,16 @@ func TestLosersWriteNothing(t *testing.T) {
 		t.Fatalf("a batch that wins wrote %d rows and %d bytes of redo; the counters count something else", rowsAfter-rows, lsnAfter-lsn)
 	}
 	other := w.beside(t, s)
+	leader := leads(t, s, w.session, 0)
+	lead := func(ses idempotency.Session) func() error {
+		return func() error {
+			l, err := s.Lead(context.Background(), ses, 0)
+			if err == nil && l != leader {
+				t.Errorf("the leader is %+v, want %+v", l, leader)
+			}
+			return err
+		}
+	}
 	busy := make([]idempotency.Claim, len(c))
 	for i := range busy {
 		busy[i] = c[i]
@@ -56,7 +66,10 @@ func TestLosersWriteNothing(t *testing.T) {
 			_, err := other.Lagging(context.Background(), other.session, idempotency.LagQuery{Limit: 10})
 			return err
 		},
-		"prune": func() error { _, err := other.Prune(context.Background(), other.session, 100); return err },
+		"lead":       lead(other.session),
+		"lead again": lead(w.session),
+		"resign":     func() error { return other.Resign(context.Background(), other.session, leader.Term, "it never led") },
+		"prune":      func() error { _, err := other.Prune(context.Background(), other.session, 100); return err },
 	} {
 		redo := int64(-1)
 		for try := 0; redo != 0 && try < 5; try++ { // the server writes a little of its own accord

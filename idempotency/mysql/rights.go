@@ -19,6 +19,7 @@ var rights = map[string]string{
 	"belfry_command":    "SELECT, INSERT, DELETE",
 	"belfry_session":    "SELECT, INSERT, UPDATE, DELETE",
 	"belfry_lease":      "SELECT, INSERT, UPDATE, DELETE",
+	"belfry_leader":     "SELECT, INSERT, UPDATE",
 	"belfry_definition": "SELECT, INSERT, UPDATE, DELETE",
 	"belfry_seen":       "SELECT, INSERT",
 	"belfry_entry":      "SELECT, INSERT, UPDATE",

@@ -106,7 +106,7 @@ func runningAt(places []place) *rows {
 	})
 }
 
-const runColumns = `r.job, r.run_key, r.request, r.due, r.state, r.outcome, r.reason, r.text, r.payload, r.fence,
+const runColumns = `r.job, r.run_key, r.request, r.due, r.state, r.outcome, r.reason, r.text, r.payload, r.fence, r.term,
 r.attempt, r.crashes, r.cancel, r.session, r.replica, r.started, r.at`
 
 // mark is how Run.Cancel is kept: 0 is none. In a row that is not running it means nothing.
@@ -128,7 +128,7 @@ func scanRun(r *sql.Rows, more ...any) (x idempotency.Run, err error) {
 	var reason, text []byte
 	var due, started, at int64
 	var cancel mark
-	err = r.Scan(append([]any{&x.ID.Job, &x.ID.Key, &x.ID.Request, &due, &x.State, &x.Outcome, &reason, &text, &x.Payload, &x.Fence,
+	err = r.Scan(append([]any{&x.ID.Job, &x.ID.Key, &x.ID.Request, &due, &x.State, &x.Outcome, &reason, &text, &x.Payload, &x.Fence, &x.Term,
 		&x.Attempt, &x.Crashes, &cancel, &x.Session, &x.Replica, &started, &at}, more...)...)
 	x.ID.Due = time.Unix(due, 0).UTC()
 	x.Reason, x.Text = string(reason), string(text)

@@ -81,6 +81,17 @@ var schema = []string{
   marked BIGINT
 )` + engine,
 
+	// Who leads a namespace, or led it last; there is none where nobody has. resigned is NULL where it leads, or led until its
+	// session ended: that is not written here. The replica's name is its session's, which Prune keeps for this.
+	`CREATE TABLE belfry_leader (
+  space BIGINT NOT NULL PRIMARY KEY,
+  term BIGINT NOT NULL,
+  session BIGINT NOT NULL,
+  since BIGINT NOT NULL,
+  resigned BIGINT,
+  why VARBINARY(522) NOT NULL
+)` + engine,
+
 	`CREATE TABLE belfry_definition (
   session BIGINT NOT NULL,
   job VARBINARY(64) NOT NULL,
@@ -88,6 +99,7 @@ var schema = []string{
   hash VARBINARY(255) NOT NULL,
   revision BIGINT NOT NULL,
   keyed TINYINT NOT NULL,
+  leader TINYINT NOT NULL,
   PRIMARY KEY (session, job)
 )` + engine,
 
@@ -109,6 +121,7 @@ var schema = []string{
   hash VARBINARY(255) NOT NULL,
   revision BIGINT NOT NULL,
   keyed TINYINT NOT NULL,
+  leader TINYINT NOT NULL,
   opened BIGINT,
   next BIGINT,
   paused_from BIGINT,
@@ -127,7 +140,7 @@ var schema = []string{
   PRIMARY KEY (session, job, run_key)
 )` + engine,
 
-	// state: 1 waiting, 2 running, 3 ended; at is when it is to wake, 0, or when it ended. session, replica and nonce are
+	// state: 1 waiting, 2 running, 3 ended; at is when it is to wake, 0, or when it ended. session, replica, nonce and term are
 	// of the last claim, or of who wrote a run that nobody claimed yet: then fence and started are 0. The replica's name
 	// stands here, so that a run outlives the session's row. cancel, where running, is why the run is told to end (see
 	// cancels): it stands here and not in belfry_running, so that a finish sees it where it looks anyway. A plain finish changes no column's length: a row that grows
@@ -141,6 +154,7 @@ var schema = []string{
   state TINYINT NOT NULL DEFAULT 0,
   outcome TINYINT NOT NULL DEFAULT 0,
   fence BIGINT NOT NULL DEFAULT 0,
+  term BIGINT NOT NULL DEFAULT 0,
   attempt INT NOT NULL DEFAULT 0,
   crashes INT NOT NULL DEFAULT 0,
   cancel TINYINT NOT NULL DEFAULT 0,

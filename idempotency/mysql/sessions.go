@@ -32,7 +32,7 @@ type call struct {
 	by session
 }
 
-// Locks are taken in this order: the session, entries, dues, runs, what running and waiting runs have beside
+// Locks are taken in this order: the session, the leader's row, entries, dues, runs, what running and waiting runs have beside
 // them, and last what changes of the namespace as a whole; of several rows of a table the lower key first. A call that changes what it is about for others, such as a
 // mark, a decision or the closing of a due, locks that row for itself; all others share it. So calls that go together
 // never wait for each other, and those that do not are one before the other.

@@ -17,7 +17,8 @@ func (s *Store) Claim(ctx context.Context, ses idempotency.Session, nonce int64,
 		return nil, err
 	}
 	order, plain := sorted(batch)
-	if !plain {
+	led, one := ledBy(batch)
+	if !plain || !one {
 		err = s.with(ctx, ses, shared, func(c *call) (err error) {
 			answers, err = c.claim(batch, order, nonce)
 			return err
@@ -25,7 +26,7 @@ func (s *Store) Claim(ctx context.Context, ses idempotency.Session, nonce int64,
 	} else {
 		err = s.write(ctx, s.calls, func(t *tx) (err error) {
 			var all bool
-			answers, all, err = t.insert(ses, batch, order, nonce)
+			answers, all, err = t.insert(ses, batch, order, led, nonce)
 			if err != nil || all {
 				return err
 			}
@@ -58,6 +59,29 @@ func sorted(batch []idempotency.Claim) (order []int, plain bool) {
 		return cmp.Or(n, cmp.Compare(i, j))
 	})
 	return order, plain
+}
+
+// led are the jobs of a batch that its session claims as the leader, and in which term.
+type led struct {
+	jobs []string
+	term int64
+}
+
+// ledBy returns them. It is false where that does not tell each run's term.
+func ledBy(batch []idempotency.Claim) (x led, one bool) {
+	terms := make(map[string]int64)
+	for i := range batch {
+		job, term := batch[i].ID.Job, batch[i].Term
+		known, seen := terms[job]
+		terms[job] = term
+		switch {
+		case seen && known != term, term != 0 && x.term != 0 && term != x.term:
+			return led{}, false
+		case !seen && term != 0:
+			x.jobs, x.term = append(x.jobs, job), term
+		}
+	}
+	return x, true
 }
 
 // compare is the order in which rows are written and locked.
@@ -107,8 +131,8 @@ held AS (
   WHERE x.mine IS NULL AND x.g = ANY ((SELECT array_agg(k.n::integer) FROM k)::integer[])
   ON CONFLICT DO NOTHING RETURNING job, due, key, request, slot),
 won AS (
-  INSERT INTO belfry_run (space, job, due, key, request, state, exclusive, session, nonce, fence, replica, started)
-  SELECT me.space, h.job, h.due, h.key, h.request, 2, h.slot = '', $1, $3, nextval('belfry_number'), me.replica, c.now FROM me, c, held h
+  INSERT INTO belfry_run (space, job, due, key, request, state, exclusive, session, nonce, fence, term, replica, started)
+  SELECT me.space, h.job, h.due, h.key, h.request, 2, h.slot = '', $1, $3, nextval('belfry_number'), CASE WHEN h.job = ANY ($11::text[]) THEN $12::bigint END, me.replica, c.now FROM me, c, held h
   ON CONFLICT DO NOTHING RETURNING fence),
 moved AS (
   UPDATE belfry_pass p SET moved = greatest(p.moved, c.now) FROM me, c, g
@@ -118,7 +142,7 @@ SELECT EXISTS (SELECT FROM me), (SELECT count(*) FROM held), (SELECT array_agg(f
   EXISTS (SELECT FROM x WHERE mine) OR EXISTS (SELECT FROM g WHERE NOT fresh)`
 
 // insert claims runs of a plain batch. All of them are answered, or the rest is to be judged one by one.
-func (t *tx) insert(ses idempotency.Session, batch []idempotency.Claim, order []int, nonce int64) (answers []idempotency.Answer, all bool, err error) {
+func (t *tx) insert(ses idempotency.Session, batch []idempotency.Claim, order []int, led led, nonce int64) (answers []idempotency.Answer, all bool, err error) {
 	var job []string
 	var due []time.Time
 	var hash [][]byte
@@ -137,7 +161,7 @@ func (t *tx) insert(ses idempotency.Session, batch []idempotency.Claim, order []
 	var held int
 	var fences, absent []int64
 	if _, err := t.get([]any{&live, &held, &fences, &absent, &other}, insertClaims,
-		ses.ID, ses.Namespace, nonce, job, due, hash, number, key, request, slots); err != nil {
+		ses.ID, ses.Namespace, nonce, job, due, hash, number, key, request, slots, led.jobs, led.term); err != nil {
 		return nil, false, err
 	}
 	switch {

@@ -130,9 +130,9 @@ func (x *deciding) moveEntries() error {
 ON CONFLICT (session, job, key) DO UPDATE SET nonce = excluded.nonce`, x.id, x.nonce, u.job); err != nil {
 		return err
 	}
-	_, err := x.exec(`UPDATE belfry_entry e SET schedule = u.schedule, hash = u.hash, revision = u.revision, keyed = u.keyed, opened = u.opened, next = u.next
-FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::boolean[], $7::timestamptz[], $8::timestamptz[]) u(job, schedule, hash, revision, keyed, opened, next)
-WHERE e.space = $1 AND e.job = u.job AND e.key = ''`, x.space, u.job, u.schedule, u.hash, u.revision, u.keyed, opened, next)
+	_, err := x.exec(`UPDATE belfry_entry e SET schedule = u.schedule, hash = u.hash, revision = u.revision, keyed = u.keyed, leader = u.leader, opened = u.opened, next = u.next
+FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::boolean[], $7::boolean[], $8::timestamptz[], $9::timestamptz[]) u(job, schedule, hash, revision, keyed, leader, opened, next)
+WHERE e.space = $1 AND e.job = u.job AND e.key = ''`, x.space, u.job, u.schedule, u.hash, u.revision, u.keyed, u.leader, opened, next)
 	return err
 }
 
@@ -168,7 +168,7 @@ func (x *deciding) decideRuns(decisions []idempotency.Decision) error {
 			if _, ok := old[identityOf(id)]; ok {
 				continue
 			}
-			run := newRun{id: id, exclusive: plan.Exclusive}
+			run := newRun{id: id, exclusive: plan.Exclusive, term: d.Term}
 			if claims > 0 {
 				claims--
 				held = append(held, run)

@@ -1,10 +1,11 @@
 // Package postgres keeps a store in a PostgreSQL database that the replicas of a fleet share.
 //
-// What it does not do: it elects nobody and holds no lock between calls. It promises nothing after a failover to a
+// What it does not do: it holds no lock between calls; who leads, like who runs something, is what a row says. It promises nothing after a failover to a
 // standby that lacks acknowledged commits; then replicas see another store, or a highest fence below one they know.
 //
 // What it does: a call is one transaction, READ COMMITTED, whatever the role's defaults are, and has a deadline. A batch
-// is a few statements however large it is. The store's clock is the server's. A claim that wins nothing writes nothing.
+// is a few statements however large it is. The store's clock is the server's. A claim that wins nothing writes nothing,
+// and neither does a Lead that changes nothing.
 //
 // A store has a few connections of its own beside the pool that it is opened with, some of them for sessions alone:
 // a pool that handlers have drained keeps no renewal waiting. It uses no state of a connection between transactions, so it
@@ -26,4 +27,6 @@
 // One table with partial indexes writes as much, keeps twice the index for ever and makes dead versions that only vacuum
 // removes; and it would have to draw fences before their row holds the key, which breaks their law: a claim that is
 // preempted between the two commits a lower fence after a higher one has come and gone.
+//
+// A run that a leader claimed has its term in its row; the others' rows are no longer by it.
 package postgres

@@ -30,6 +30,7 @@ func (s *Store) DropNamespace(ctx context.Context, namespace string) error {
 		for _, text := range []string{
 			`DELETE FROM belfry_definition WHERE session IN (SELECT id FROM belfry_session WHERE space = $1)`,
 			`DELETE FROM belfry_decision WHERE session IN (SELECT id FROM belfry_session WHERE space = $1)`,
+			`DELETE FROM belfry_leader WHERE space = $1`,
 			`DELETE FROM belfry_session WHERE space = $1`,
 			`DELETE FROM belfry_seen WHERE space = $1`,
 			`DELETE FROM belfry_command WHERE space = $1`,

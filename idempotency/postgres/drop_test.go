@@ -26,6 +26,9 @@ func fill(t *testing.T, s *Store, p *pgxpool.Pool, namespace string) {
 		t.Fatal(err)
 	}
 	def := idempotency.Definition{Job: "j", Schedule: "@every 1s", Hash: "h"}
+	if _, err := s.Lead(ctx, ses, 0); err != nil {
+		t.Fatal(err)
+	}
 	due := r.Now.Truncate(time.Second)
 	e, err := s.Declare(ctx, ses, 0, []idempotency.Declaration{{Definition: def, Opened: due.Add(-time.Hour)}})
 	if err != nil {

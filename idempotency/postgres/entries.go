@@ -13,13 +13,13 @@ import (
 	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
-const entryColumns = `e.job, e.key, e.schedule, e.hash, e.revision, e.keyed, e.opened, e.next, e.paused_from, e.paused_until, e.retired`
+const entryColumns = `e.job, e.key, e.schedule, e.hash, e.revision, e.keyed, e.leader, e.opened, e.next, e.paused_from, e.paused_until, e.retired`
 
 // scanEntry reads entryColumns, and more behind them.
 func scanEntry(r pgx.Rows, more ...any) (e idempotency.Entry, err error) {
 	var key, schedule, hash []byte
 	var opened, next, from, until, retired *time.Time
-	err = r.Scan(append([]any{&e.Job, &key, &schedule, &hash, &e.Revision, &e.Keyed, &opened, &next, &from, &until, &retired}, more...)...)
+	err = r.Scan(append([]any{&e.Job, &key, &schedule, &hash, &e.Revision, &e.Keyed, &e.Leader, &opened, &next, &from, &until, &retired}, more...)...)
 	e.Key, e.Schedule, e.Hash = string(key), string(schedule), string(hash)
 	e.Opened, e.Next, e.PausedFrom, e.PausedUntil, e.Retired = at(opened), at(next), at(from), at(until), at(retired)
 	return e, err
@@ -94,11 +94,11 @@ func (c *call) definitions() (map[string]idempotency.Definition, error) {
 	err := c.query(func(r pgx.Rows) error {
 		var d idempotency.Definition
 		var schedule, hash []byte
-		err := r.Scan(&d.Job, &schedule, &hash, &d.Revision, &d.Keyed)
+		err := r.Scan(&d.Job, &schedule, &hash, &d.Revision, &d.Keyed, &d.Leader)
 		d.Schedule, d.Hash = string(schedule), string(hash)
 		m[d.Job] = d
 		return err
-	}, `SELECT job, schedule, hash, revision, keyed FROM belfry_definition WHERE session = $1`, c.id)
+	}, `SELECT job, schedule, hash, revision, keyed, leader FROM belfry_definition WHERE session = $1`, c.id)
 	return m, err
 }
 
@@ -114,11 +114,11 @@ SELECT $1, u.job, u.hash, nextval('belfry_number') FROM unnest($2::text[], $3::b
 WHERE NOT EXISTS (SELECT FROM belfry_seen f WHERE f.space = $1 AND f.job = u.job AND f.hash = u.hash) ON CONFLICT DO NOTHING`, c.space, x.job, x.hash); err != nil {
 		return err
 	}
-	_, err := c.exec(`INSERT INTO belfry_definition (session, job, schedule, hash, revision, keyed, first)
-SELECT $1, u.job, u.schedule, u.hash, u.revision, u.keyed, f.first FROM unnest($3::text[], $4::bytea[], $5::bytea[], $6::bigint[], $7::boolean[]) u(job, schedule, hash, revision, keyed)
+	_, err := c.exec(`INSERT INTO belfry_definition (session, job, schedule, hash, revision, keyed, leader, first)
+SELECT $1, u.job, u.schedule, u.hash, u.revision, u.keyed, u.leader, f.first FROM unnest($3::text[], $4::bytea[], $5::bytea[], $6::bigint[], $7::boolean[], $8::boolean[]) u(job, schedule, hash, revision, keyed, leader)
 CROSS JOIN LATERAL (SELECT first FROM belfry_seen f WHERE f.space = $2 AND f.job = u.job AND f.hash = u.hash LIMIT 1) f
-ON CONFLICT (session, job) DO UPDATE SET schedule = excluded.schedule, hash = excluded.hash, revision = excluded.revision, keyed = excluded.keyed, first = excluded.first`,
-		c.id, c.space, x.job, x.schedule, x.hash, x.revision, x.keyed)
+ON CONFLICT (session, job) DO UPDATE SET schedule = excluded.schedule, hash = excluded.hash, revision = excluded.revision, keyed = excluded.keyed, leader = excluded.leader, first = excluded.first`,
+		c.id, c.space, x.job, x.schedule, x.hash, x.revision, x.keyed, x.leader)
 	return err
 }
 
@@ -194,10 +194,10 @@ func (c *call) makeEntries(d []idempotency.Declaration) error {
 	for _, v := range d {
 		opened, next = append(opened, instant(v.Opened)), append(next, instant(v.Next))
 	}
-	_, err := c.exec(`INSERT INTO belfry_entry (space, job, key, schedule, hash, revision, keyed, opened, next)
-SELECT $1, u.job, '', u.schedule, u.hash, u.revision, u.keyed, u.opened, u.next
-FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::boolean[], $7::timestamptz[], $8::timestamptz[]) u(job, schedule, hash, revision, keyed, opened, next)
-ON CONFLICT DO NOTHING`, c.space, x.job, x.schedule, x.hash, x.revision, x.keyed, opened, next)
+	_, err := c.exec(`INSERT INTO belfry_entry (space, job, key, schedule, hash, revision, keyed, leader, opened, next)
+SELECT $1, u.job, '', u.schedule, u.hash, u.revision, u.keyed, u.leader, u.opened, u.next
+FROM unnest($2::text[], $3::bytea[], $4::bytea[], $5::bigint[], $6::boolean[], $7::boolean[], $8::timestamptz[], $9::timestamptz[]) u(job, schedule, hash, revision, keyed, leader, opened, next)
+ON CONFLICT DO NOTHING`, c.space, x.job, x.schedule, x.hash, x.revision, x.keyed, x.leader, opened, next)
 	return err
 }
 
@@ -231,14 +231,14 @@ type definitionColumns struct {
 	job            []string
 	schedule, hash [][]byte
 	revision       []int64
-	keyed          []bool
+	keyed, leader  []bool
 }
 
 func columnsOf[T any](list []T, of func(T) idempotency.Definition) (x definitionColumns) {
 	for _, v := range list {
 		d := of(v)
 		x.job, x.schedule, x.hash = append(x.job, d.Job), append(x.schedule, []byte(d.Schedule)), append(x.hash, []byte(d.Hash))
-		x.revision, x.keyed = append(x.revision, d.Revision), append(x.keyed, d.Keyed)
+		x.revision, x.keyed, x.leader = append(x.revision, d.Revision), append(x.keyed, d.Keyed), append(x.leader, d.Leader)
 	}
 	return x
 }

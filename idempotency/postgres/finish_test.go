@@ -50,14 +50,17 @@ func TestFinishInAnotherTransaction(t *testing.T) {
 	}
 }
 
-// A run's end writes no index entry: its new version lies beside the old one. Half of each page is kept free for that.
+// A run's end writes no index entry: its new version lies beside the old one. Half of each page is kept free for that;
+// what the end itself adds to a row is more than half, on a few.
 func TestFinishWritesNoIndexEntry(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for range 3 {
 		var c []idempotency.Claim
 		for i := range 500 {
-			c = append(c, f.insert(fmt.Sprint(f.nonce, "-", i), 0))
+			x := f.insert(fmt.Sprint(f.nonce, "-", i), 0)
+			x.Term = f.nonce % 2 // of some rows
+			c = append(c, x)
 		}
 		var list []idempotency.Finish
 		for i, a := range f.claim(c...) {
@@ -70,7 +73,7 @@ func TestFinishWritesNoIndexEntry(t *testing.T) {
 	f.flush()
 	all := f.count(`SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'belfry_run'`)
 	hot := f.count(`SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'belfry_run'`)
-	if all != 1500 || hot < all*95/100 {
+	if all != 1500 || hot < all*94/100 {
 		t.Errorf("of %d updates %d wrote no index entry, want nearly all of 1500", all, hot)
 	}
 }

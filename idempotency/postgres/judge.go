@@ -207,6 +207,7 @@ type writing struct {
 	again     keys
 	crashes   []int32
 	exclusive []bool
+	term      []*int64
 
 	left, kept           keys // no longer held as they were; held by another session
 	leftSlots, keptSlots [][]byte
@@ -237,7 +238,7 @@ func (r *round) write() error {
 	if err != nil {
 		return err
 	}
-	taken, err := r.runAgain(w.again, w.crashes, w.exclusive)
+	taken, err := r.runAgain(&w)
 	if err != nil {
 		return err
 	}
@@ -256,7 +257,7 @@ func (r *round) write() error {
 func (r *round) collect(w *writing, n int) {
 	i := r.order[n]
 	x := &r.batch[i]
-	run := newRun{id: x.ID, exclusive: x.Exclusive}
+	run := newRun{id: x.ID, exclusive: x.Exclusive, term: x.Term}
 	switch r.writes[n] {
 	case rule.Insert:
 		w.held, w.rows = append(w.held, run), append(w.rows, run)
@@ -279,7 +280,7 @@ func (r *round) collect(w *writing, n int) {
 		w.leftSlots = append(w.leftSlots, slot(x.ID, r.holder[n]))
 	case rule.TakeUp:
 		w.again.add(x.ID)
-		w.crashes, w.exclusive = append(w.crashes, int32(r.answers[i].Crashes)), append(w.exclusive, x.Exclusive)
+		w.crashes, w.exclusive, w.term = append(w.crashes, int32(r.answers[i].Crashes)), append(w.exclusive, x.Exclusive), append(w.term, termOf(x.Term))
 		switch running := r.facts[n].Row.State == idempotency.Running; {
 		case running && r.holder[n] == x.Exclusive:
 			w.kept.add(x.ID)
@@ -315,9 +316,10 @@ func (r *round) rehold(left keys, leftSlots [][]byte, held []newRun, kept keys, 
 }
 
 // runAgain makes runs that have rows, which are locked, run under this session, and returns their fences.
-func (r *round) runAgain(k keys, crashes []int32, exclusive []bool) (map[identity]int64, error) {
-	fences := make(map[identity]int64, len(crashes))
-	if len(crashes) == 0 {
+func (r *round) runAgain(w *writing) (map[identity]int64, error) {
+	k := w.again
+	fences := make(map[identity]int64, len(k.job))
+	if len(k.job) == 0 {
 		return fences, nil
 	}
 	err := r.returning(func(rows pgx.Rows) error {
@@ -329,13 +331,13 @@ func (r *round) runAgain(k keys, crashes []int32, exclusive []bool) (map[identit
 		fences[identityOf(id)] = fence
 		return err
 	}, `UPDATE belfry_run r SET state = 2, outcome = 0, fence = nextval('belfry_number'), crashes = x.crashes, session = $2, nonce = $3, replica = $4,
-  exclusive = x.exclusive, wake = NULL, started = $5
-FROM (SELECT u.*, r.id FROM unnest($6::text[], $7::timestamptz[], $8::bytea[], $9::bytea[], $10::integer[], $11::boolean[]) u(job, due, key, request, crashes, exclusive)
+  exclusive = x.exclusive, term = x.term, wake = NULL, started = $5
+FROM (SELECT u.*, r.id FROM unnest($6::text[], $7::timestamptz[], $8::bytea[], $9::bytea[], $10::integer[], $11::boolean[], $12::bigint[]) u(job, due, key, request, crashes, exclusive, term)
   CROSS JOIN LATERAL (SELECT r.ctid AS id FROM belfry_run r
     WHERE r.space = $1 AND r.due = u.due AND r.job = u.job AND r.key = u.key AND r.request = u.request LIMIT 1) r) x
 WHERE r.ctid = x.id RETURNING r.job, r.due, r.key, r.request, r.fence`,
-		r.space, r.id, r.nonce, r.replica, r.now, k.job, k.due, k.key, k.request, crashes, exclusive)
-	if err == nil && len(fences) < len(crashes) {
+		r.space, r.id, r.nonce, r.replica, r.now, k.job, k.due, k.key, k.request, w.crashes, w.exclusive, w.term)
+	if err == nil && len(fences) < len(k.job) {
 		err = errAgain
 	}
 	return fences, err

@@ -186,8 +186,9 @@ SELECT id, $1, $2, $3, '', 3, 1, true, 0, 0, 1, '' FROM belfry_space`, keyed, f.
 	}
 }
 
-// A batch whose runs are all taken writes nothing at all, not even a lock.
-func TestLosingClaimWritesNothing(t *testing.T) {
+// A call that loses writes nothing at all, not even a lock: a batch whose runs are all taken, and one about who leads that
+// changes nothing.
+func TestLosersWriteNothing(t *testing.T) {
 	t.Parallel()
 	server := testservers.StartPostgres(t, testservers.Options{Args: []string{"-c", "autovacuum=off"}})
 	f := fixtureIn(t, pool(t, server.Database(t)))
@@ -196,25 +197,38 @@ func TestLosingClaimWritesNothing(t *testing.T) {
 	for _, k := range []string{"a", "b", "c"} {
 		batch = append(batch, f.insert(k, 0))
 	}
-	first := f.claim(batch...)
-	lose := func() {
-		t.Helper()
+	if first := f.claim(batch...); first[0].Verdict != idempotency.Won {
+		t.Fatalf("%+v", first)
+	}
+	f.writesNothing("a claim", func() {
 		a, err := f.s.Claim(t.Context(), z, 1, batch)
 		if err != nil || a[0].Verdict != idempotency.Taken {
 			t.Fatalf("%+v %v, want taken", a, err)
 		}
-	}
+	})
+	leads := f.leads(f.ses, 10)
+	f.writesNothing("a call about who leads", func() {
+		for _, l := range []idempotency.Leader{f.leads(z, 0), f.leads(z, leads.Term), f.leads(f.ses, 0), f.leads(f.ses, leads.Term-1), f.leader()} {
+			if l != leads {
+				t.Fatalf("%+v, want %+v", l, leads)
+			}
+		}
+		f.resigns(z, leads.Term)
+		f.resigns(f.ses, leads.Term-1)
+	})
+}
+
+// writesNothing makes a call that loses, on a server that nobody else uses.
+func (f *fixture) writesNothing(what string, lose func()) {
+	f.Helper()
 	lose() // hint bits and statistics of the first look are written
 	before := f.count(`SELECT pg_current_wal_insert_lsn() - '0/0'`)
 	number := f.count(`SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint`)
 	lose()
 	if n := f.count(`SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint`) - number; n != 0 {
-		t.Errorf("the losing claim took %d transaction numbers", n)
+		f.Errorf("%s that loses took %d transaction numbers", what, n)
 	}
 	if n := f.count(`SELECT pg_current_wal_insert_lsn() - '0/0'`) - before; n != 0 {
-		t.Errorf("the losing claim wrote %d bytes of log", n)
-	}
-	if first[0].Verdict != idempotency.Won {
-		t.Fatalf("%+v", first)
+		f.Errorf("%s that loses wrote %d bytes of log", what, n)
 	}
 }

@@ -284,7 +284,7 @@ func TestUpgrade(t *testing.T) {
 	if err := Migrate(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
-	run(t, p, `INSERT INTO belfry_entry (space, job, key, schedule, hash, revision, keyed, opened) VALUES (1, 'renewals', '', '', '', 0, false, now())`,
+	run(t, p, `INSERT INTO belfry_entry (space, job, key, schedule, hash, revision, keyed, leader, opened) VALUES (1, 'renewals', '', '', '', 0, false, false, now())`,
 		`CREATE SCHEMA first`, fmt.Sprintf(`ALTER DATABASE %s SET search_path = first, public`, d.Name))
 	p = pool(t, d)
 	id, _ := state(p)

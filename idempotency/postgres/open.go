@@ -65,6 +65,7 @@ var (
 	_ idempotency.Store   = (*Store)(nil)
 	_ idempotency.History = (*Store)(nil)
 	_ idempotency.Control = (*Store)(nil)
+	_ idempotency.Leaders = (*Store)(nil)
 )
 
 // Open opens the store in the database of the pool, and makes its tables if they are not there, in the first schema of

@@ -72,7 +72,7 @@ func TestDeclareBesideARetirement(t *testing.T) {
 		z := f.open("z")
 		f.count(`WITH d AS (DELETE FROM belfry_definition RETURNING 1) SELECT count(*) FROM d`)
 		o := f.other()
-		o.exec(`INSERT INTO belfry_definition (session, job, schedule, hash, revision, keyed, first) SELECT $1, job, schedule, hash, 0, keyed, 1 FROM belfry_entry`, z.ID)
+		o.exec(`INSERT INTO belfry_definition (session, job, schedule, hash, revision, keyed, leader, first) SELECT $1, job, schedule, hash, 0, keyed, leader, 1 FROM belfry_entry`, z.ID)
 		o.exec(`SELECT FROM belfry_entry FOR KEY SHARE`)
 		c := f.retireBeside()
 		f.waiting(1)

@@ -105,7 +105,7 @@ func (x *tables) close(t testing.TB) {
 
 // empty deletes all rows, but the store's own.
 func (x *tables) empty(t testing.TB) {
-	for _, name := range []string{"space", "session", "definition", "seen", "entry", "decision", "due", "pass", "range", "run", "running"} {
+	for _, name := range []string{"space", "session", "definition", "seen", "entry", "decision", "leader", "due", "pass", "range", "run", "running"} {
 		exec(t, x.p, fmt.Sprintf(`DELETE FROM %s%s`, x.prefix, name))
 	}
 }

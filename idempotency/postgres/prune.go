@@ -152,7 +152,7 @@ func (p *pruning) oldCommands() error {
 ORDER BY at, name LIMIT $3`, p.space, p.keep, p.limit)
 }
 
-// oldSessions are those that no running run names.
+// oldSessions are those that neither a running run nor the leader's row names.
 func (p *pruning) oldSessions() error {
 	return p.query(func(r pgx.Rows) error {
 		x := stale{kind: ofSession}
@@ -161,7 +161,8 @@ func (p *pruning) oldSessions() error {
 		return err
 	}, `SELECT id, least(expires, marked) FROM belfry_session
 WHERE space = $1 AND (marked IS NOT NULL OR expires <= $2) AND least(expires, marked) < $3
-  AND id <> ALL (ARRAY(SELECT DISTINCT session FROM belfry_running WHERE space = $1)) ORDER BY id LIMIT $4`, p.space, p.now, p.keep, p.limit)
+  AND id <> ALL (ARRAY(SELECT DISTINCT session FROM belfry_running WHERE space = $1))
+  AND id <> ALL (ARRAY(SELECT session FROM belfry_leader WHERE space = $1)) ORDER BY id LIMIT $4`, p.space, p.now, p.keep, p.limit)
 }
 
 func (p *pruning) dropRuns() (int64, error) {

@@ -112,14 +112,14 @@ func TestDeadlockIsRetried(t *testing.T) {
 	}
 }
 
-// trouble makes the next claims fail: a trigger raises the code so many times. A sequence counts, for it is not rolled back.
-func (f *fixture) trouble(code string, times int) {
+// trouble makes the next inserts into a table fail: a trigger raises the code so many times. A sequence counts, for it is not rolled back.
+func (f *fixture) trouble(table, code string, times int) {
 	f.Helper()
 	exec(f, f.p, fmt.Sprintf(`CREATE SEQUENCE failed;
 CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF nextval('failed') <= %d THEN RAISE EXCEPTION 'in the way' USING ERRCODE = '%s'; END IF; RETURN NEW;
 END $$;
-CREATE TRIGGER fail BEFORE INSERT ON belfry_run FOR EACH ROW EXECUTE FUNCTION fail()`, times, code))
+CREATE TRIGGER fail BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION fail()`, times, code, table))
 }
 
 func TestWhatIsRetried(t *testing.T) {
@@ -128,7 +128,7 @@ func TestWhatIsRetried(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.trouble(code, 5)
+			f.trouble("belfry_run", code, 5)
 			a, err := f.s.Claim(t.Context(), f.ses, 1, []idempotency.Claim{f.insert("k", 0)})
 			tries := f.count(`SELECT last_value FROM failed`)
 			if again && (err != nil || a[0].Verdict != idempotency.Won || tries != 6) {
@@ -145,7 +145,7 @@ func TestWhatIsRetried(t *testing.T) {
 func TestRetriesEndAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.trouble("40001", 1<<30)
+	f.trouble("belfry_run", "40001", 1<<30)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := f.s.Claim(ctx, f.ses, 1, []idempotency.Claim{f.insert("k", 0)})

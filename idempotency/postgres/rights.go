@@ -18,6 +18,7 @@ var rights = map[string]string{
 	"belfry_control":    "SELECT, INSERT, UPDATE",
 	"belfry_command":    "SELECT, INSERT, DELETE",
 	"belfry_session":    "SELECT, INSERT, UPDATE, DELETE",
+	"belfry_leader":     "SELECT, INSERT, UPDATE",
 	"belfry_definition": "SELECT, INSERT, UPDATE, DELETE",
 	"belfry_seen":       "SELECT, INSERT",
 	"belfry_entry":      "SELECT, INSERT, UPDATE",

@@ -9,7 +9,7 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 )
 
-const runColumns = `r.job, r.key, r.request, r.due, r.state, r.outcome, r.reason, r.text, r.payload, r.fence,
+const runColumns = `r.job, r.key, r.request, r.due, r.state, r.outcome, r.reason, r.text, r.payload, r.fence, coalesce(r.term, 0),
 r.attempt, r.crashes, r.cancel, r.session, r.replica, r.wake, r.started, r.finished`
 
 const byDue = ` ORDER BY r.due, r.job, r.key, r.request`
@@ -19,7 +19,7 @@ func scanRun(r pgx.Rows, more ...any) (x idempotency.Run, err error) {
 	var key, request, reason, text, replica []byte
 	var cancel *int16
 	var wake, started, finished *time.Time
-	err = r.Scan(append([]any{&x.ID.Job, &key, &request, &x.ID.Due, &x.State, &x.Outcome, &reason, &text, &x.Payload, &x.Fence,
+	err = r.Scan(append([]any{&x.ID.Job, &key, &request, &x.ID.Due, &x.State, &x.Outcome, &reason, &text, &x.Payload, &x.Fence, &x.Term,
 		&x.Attempt, &x.Crashes, &cancel, &x.Session, &replica, &wake, &started, &finished}, more...)...)
 	x.ID.Key, x.ID.Request, x.ID.Due = string(key), string(request), x.ID.Due.UTC()
 	x.Reason, x.Text, x.Replica = string(reason), string(text), string(replica)
@@ -77,6 +77,7 @@ func (k *keys) add(id idempotency.ID) {
 type newRun struct {
 	id        idempotency.ID
 	exclusive bool
+	term      int64               // the leader's, of those that are running; 0: none
 	finish    *idempotency.Finish // nil: it is running
 	payload   []byte
 }
@@ -91,10 +92,13 @@ func (c *call) insertRuns(list []newRun, nonce int64) (map[identity]int64, error
 	n := len(list)
 	state, outcome, attempt := make([]int16, n), make([]int16, n), make([]int32, n)
 	exclusive, wake, reason, text, payload := make([]bool, n), make([]*time.Time, n), make([][]byte, n), make([][]byte, n), make([][]byte, n)
+	term := make([]*int64, n)
 	for i, x := range list {
 		k.add(x.id)
 		state[i], exclusive[i], payload[i] = int16(idempotency.Running), x.exclusive, x.payload
-		if f := x.finish; f != nil {
+		if f := x.finish; f == nil {
+			term[i] = termOf(x.term)
+		} else {
 			state[i], outcome[i], wake[i] = ending(*f)
 			attempt[i], reason[i], text[i] = int32(f.Attempt), blob(f.Reason), blob(f.Text)
 		}
@@ -110,14 +114,14 @@ func (c *call) insertRuns(list []newRun, nonce int64) (map[identity]int64, error
 		fences[identityOf(id)] = fence
 		written++
 		return err
-	}, `INSERT INTO belfry_run AS r (space, job, due, key, request, state, outcome, attempt, exclusive, wake, reason, text, payload, session, nonce, fence, replica, started, finished)
-SELECT $1, u.job, u.due, u.key, u.request, u.state, u.outcome, u.attempt, u.exclusive, u.wake, u.reason, u.text, u.payload, $2, $3,
+	}, `INSERT INTO belfry_run AS r (space, job, due, key, request, state, outcome, attempt, exclusive, term, wake, reason, text, payload, session, nonce, fence, replica, started, finished)
+SELECT $1, u.job, u.due, u.key, u.request, u.state, u.outcome, u.attempt, u.exclusive, u.term, u.wake, u.reason, u.text, u.payload, $2, $3,
   CASE WHEN u.state = 2 THEN nextval('belfry_number') ELSE 0 END, CASE WHEN u.state = 2 THEN $4 ELSE ''::bytea END,
   CASE WHEN u.state = 2 THEN $5::timestamptz END, CASE WHEN u.state = 3 THEN $5::timestamptz END
-FROM unnest($6::text[], $7::timestamptz[], $8::bytea[], $9::bytea[], $10::smallint[], $11::smallint[], $12::integer[], $13::boolean[], $14::timestamptz[], $15::bytea[], $16::bytea[], $17::bytea[])
-  u(job, due, key, request, state, outcome, attempt, exclusive, wake, reason, text, payload)
+FROM unnest($6::text[], $7::timestamptz[], $8::bytea[], $9::bytea[], $10::smallint[], $11::smallint[], $12::integer[], $13::boolean[], $14::bigint[], $15::timestamptz[], $16::bytea[], $17::bytea[], $18::bytea[])
+  u(job, due, key, request, state, outcome, attempt, exclusive, term, wake, reason, text, payload)
 ON CONFLICT DO NOTHING RETURNING r.job, r.due, r.key, r.request, r.fence`,
-		c.space, c.id, nonce, c.replica, c.now, k.job, k.due, k.key, k.request, state, outcome, attempt, exclusive, wake, reason, text, payload)
+		c.space, c.id, nonce, c.replica, c.now, k.job, k.due, k.key, k.request, state, outcome, attempt, exclusive, term, wake, reason, text, payload)
 	if err == nil && written < n {
 		err = errAgain
 	}
@@ -139,6 +143,14 @@ ON CONFLICT DO NOTHING`, c.space, c.id, k.job, k.due, k.key, k.request, slots)
 		err = errAgain
 	}
 	return err
+}
+
+// termOf is how a term is kept: nil for none.
+func termOf(term int64) *int64 {
+	if term == 0 {
+		return nil
+	}
+	return &term
 }
 
 // ending is what a finish makes of a row's state, outcome and wake.

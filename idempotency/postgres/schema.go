@@ -9,7 +9,7 @@ package postgres
 // A run's key is led by the due, so that the runs of a night lie side by side whatever the order of their keys (a key
 // led by the job made claims eight times slower at 10 million rows), and so that retention is a stretch of it.
 //
-// Rows that many calls at once look at are locked, in this order: space, session, entry, due, run, running. Claims,
+// Rows that many calls at once look at are locked, in this order: space, session, leader, entry, due, run, running. Claims,
 // decisions and passes lock what they rely on FOR KEY SHARE, which a renewal does not wait for; who ends something locks
 // it FOR UPDATE first: a mark, a close and a Declare the session, a decision and a retirement the entry, a close the due, whoever
 // drops or changes a namespace the space. A command locks its entry FOR NO KEY UPDATE, so that claims go on beside it. What tells
@@ -61,12 +61,23 @@ var schema = []string{
 	// Without expires, which each renewal changes.
 	`CREATE INDEX belfry_session_unmarked ON belfry_session (space) WHERE marked IS NULL`,
 
+	// Who leads, or led last; until is when that one resigned. Whether it leads still, its session's row says.
+	`CREATE TABLE belfry_leader (
+  term bigint NOT NULL,
+  session bigint NOT NULL,
+  since timestamptz NOT NULL,
+  until timestamptz,
+  space integer PRIMARY KEY,
+  why bytea NOT NULL
+)`,
+
 	// first says when the job's hash was first seen, as in belfry_seen.
 	`CREATE TABLE belfry_definition (
   session bigint NOT NULL,
   revision bigint NOT NULL,
   first bigint NOT NULL,
   keyed boolean NOT NULL,
+  leader boolean NOT NULL,
   job text COLLATE "C" NOT NULL,
   schedule bytea NOT NULL,
   hash bytea NOT NULL,
@@ -92,6 +103,7 @@ var schema = []string{
   revision bigint NOT NULL,
   space integer NOT NULL,
   keyed boolean NOT NULL,
+  leader boolean NOT NULL,
   job text COLLATE "C" NOT NULL,
   key bytea NOT NULL,
   schedule bytea NOT NULL,
@@ -148,7 +160,8 @@ var schema = []string{
 )`,
 
 	// state: 1 waiting, 2 running, 3 ended. session and nonce are of the last claim, or of who wrote a run that nobody
-	// claimed yet, 0 of a command; replica is the name of that session's. wake is set only where the run waits, cancel only where it
+	// claimed yet, 0 of a command; replica is the name of that session's. term is the leader's who made the last claim, NULL where that
+	// was none: so most rows are no longer by it. wake is set only where the run waits, cancel only where it
 	// is running and told to end: 1 canceled, 2 overtaken. It stands here and not beside what holds the key, so that whoever ends
 	// or takes up the run, who locks this row, sees it.
 	//
@@ -159,6 +172,7 @@ var schema = []string{
   fence bigint NOT NULL,
   session bigint NOT NULL,
   nonce bigint NOT NULL,
+  term bigint,
   wake timestamptz,
   started timestamptz,
   finished timestamptz,

@@ -169,13 +169,16 @@ func (s *Store) MarkDead(ctx context.Context, ses idempotency.Session, dead []in
   SELECT 1 FROM belfry_session s WHERE s.id = u.id AND s.space = $2 AND s.marked IS NULL AND s.expires <= $3 LIMIT 1) s)`, dead, c.space, c.now); err != nil || !some {
 			return err
 		}
-		_, err := c.exec(`WITH x AS MATERIALIZED (
-  SELECT s.id FROM unnest($1::bigint[]) u(id) CROSS JOIN LATERAL (
-    SELECT s.id FROM belfry_session s WHERE s.id = u.id AND s.space = $2 AND s.marked IS NULL AND s.expires <= $3 FOR UPDATE) s)
-UPDATE belfry_session s SET marked = $3 FROM x WHERE s.id = x.id AND s.marked IS NULL`, dead, c.space, c.now)
+		_, err := c.exec(markLapsed, dead, c.space, c.now)
 		return err
 	})
 }
+
+// markLapsed marks those of the sessions $1 dead that are not live.
+const markLapsed = `WITH x AS MATERIALIZED (
+  SELECT s.id FROM unnest($1::bigint[]) u(id) CROSS JOIN LATERAL (
+    SELECT s.id FROM belfry_session s WHERE s.id = u.id AND s.space = $2 AND s.marked IS NULL AND s.expires <= $3 FOR UPDATE) s)
+UPDATE belfry_session s SET marked = $3 FROM x WHERE s.id = x.id AND s.marked IS NULL`
 
 // duration is what a number of microseconds stands for.
 func duration(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -190,7 +190,9 @@ func (s *Store) transact(ctx context.Context, p *pgxpool.Pool, begin string, f f
 	broken := 0
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		committing, err := s.once(ctx, p, begin, f)
-		last = err
+		if last == nil || ctx.Err() == nil {
+			last = err // and not that the call's time is over
+		}
 		switch {
 		case err == nil:
 			return struct{}{}, nil

@@ -203,6 +203,9 @@ func endedSessionIsFollowed(die func(b *bundle, dying *replica)) func(*bundle) {
 		if until.After(expires) {
 			before, until = expires, expires
 		}
+		if b.Advance != nil {
+			b.Advance(time.Second) // it ended then, and not when somebody asks
+		}
 		b.ledUntil(l, before, until, "its session ended")
 		next := z.leads(0, "dying: its session ended")
 		if next.Term <= l.Term {

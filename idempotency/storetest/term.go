@@ -162,4 +162,7 @@ func leaderOfADefinition(b *bundle) {
 		want(b.T, "won", r.decide(d).Won, true)
 		stands(r, "decided", leader)
 	}
+	d := r.decision(plain) // of the same hash, which does not say it
+	want(b.T, "won", r.decide(d).Won, true)
+	stands(r, "decided by who does not say it", false)
 }

@@ -24,17 +24,14 @@ type Config struct {
 	Quota   int64 // bytes of data, after which a member raises NOSPACE; default etcd's
 }
 
-// Servers are etcd servers that form one cluster. Its methods are for the test's own goroutine.
-type Servers struct {
-	t       testing.TB
-	members []*member
-}
+// Servers are etcd servers that form one cluster. Stop and Restart are for one goroutine.
+type Servers struct{ members []*member }
 
 // member is one server, running or not.
 type member struct {
-	config *embed.Config
-	peers  *faultproxy.Proxy // other members reach this one through it
-	etcd   *embed.Etcd       // nil: stopped
+	config         *embed.Config
+	clients, peers *faultproxy.Proxy // both reach the member through these
+	etcd           *embed.Etcd       // nil: stopped
 }
 
 // patience bounds the waits for a server. A loaded machine needs seconds where an idle one needs 50 ms.
@@ -46,20 +43,31 @@ const tries = 5
 // Start starts servers and waits until all of them answer. They end with the test.
 func Start(t testing.TB, c Config) *Servers {
 	t.Helper()
-	for range tries {
-		s := &Servers{t: t, members: configs(t, c)}
-		err := s.start()
+	s, err := open(t.TempDir(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.stop)
+	return s
+}
+
+// open starts servers on data in dir.
+func open(dir string, c Config) (*Servers, error) {
+	for i := range tries {
+		all, err := members(filepath.Join(dir, fmt.Sprint(i)), max(c.Members, 1), c.Quota)
+		s := &Servers{members: all}
 		if err == nil {
-			t.Cleanup(s.stop)
-			return s
+			err = s.start()
+		}
+		if err == nil {
+			return s, nil
 		}
 		s.stop()
 		if !errors.Is(err, syscall.EADDRINUSE) {
-			t.Fatalf("etcdservers: start: %v", err)
+			return nil, fmt.Errorf("etcdservers: start: %w", err)
 		}
 	}
-	t.Fatalf("etcdservers: no free ports in %d tries", tries)
-	return nil
+	return nil, fmt.Errorf("etcdservers: no free ports in %d tries", tries)
 }
 
 func (s *Servers) start() error {
@@ -83,7 +91,11 @@ func (s *Servers) stop() {
 	}
 	for _, m := range s.members {
 		m.stop()
-		m.peers.Close()
+		for _, p := range []*faultproxy.Proxy{m.clients, m.peers} {
+			if p != nil {
+				p.Close()
+			}
+		}
 	}
 }
 
@@ -91,23 +103,23 @@ func (s *Servers) stop() {
 func (s *Servers) Stop(i int) { s.members[i].stop() }
 
 // Restart starts a stopped member on its data and ports. It does not wait for a quorum, which may be missing.
-func (s *Servers) Restart(i int) {
-	s.t.Helper()
+func (s *Servers) Restart(t testing.TB, i int) {
+	t.Helper()
 	if err := s.members[i].start(); err != nil {
-		s.t.Fatalf("etcdservers: restart of member %d: %v", i, err)
+		t.Fatalf("etcdservers: restart of member %d: %v", i, err)
 	}
 }
 
 // Ready waits until a member answers, which takes a quorum.
-func (s *Servers) Ready(i int) {
-	s.t.Helper()
+func (s *Servers) Ready(t testing.TB, i int) {
+	t.Helper()
 	if err := s.members[i].ready(); err != nil {
-		s.t.Fatalf("etcdservers: member %d: %v", i, err)
+		t.Fatalf("etcdservers: member %d: %v", i, err)
 	}
 }
 
 // Addr is the host:port on which a member serves its clients, for a proxy before it.
-func (s *Servers) Addr(i int) string { return s.members[i].config.ListenClientUrls[0].Host }
+func (s *Servers) Addr(i int) string { return s.members[i].clients.Addr() }
 
 // Endpoints are what clients of all members dial.
 func (s *Servers) Endpoints() []string {
@@ -132,58 +144,60 @@ func (s *Servers) Client(t testing.TB, endpoints ...string) *clientv3.Client {
 	return c
 }
 
-// configs draws ports and names for the members of a cluster.
-func configs(t testing.TB, c Config) []*member {
-	t.Helper()
-	n := max(c.Members, 1)
-	dir, addrs := t.TempDir(), freeAddrs(t, 2*n)
-	var all []*member
+// members draws ports and names for the members of a cluster. They have proxies also where it fails.
+func members(dir string, n int, quota int64) (all []*member, err error) {
+	addrs, err := freeAddrs(2 * n)
+	if err != nil {
+		return nil, err
+	}
 	var cluster []string
 	for i := range n {
 		e := embed.NewConfig()
 		e.Name = fmt.Sprintf("m%d", i)
 		e.Dir = filepath.Join(dir, e.Name)
-		e.ListenClientUrls = []url.URL{{Scheme: "http", Host: addrs[2*i]}}
-		e.AdvertiseClientUrls = e.ListenClientUrls
-		proxy, err := faultproxy.Listen(addrs[2*i+1])
-		if err != nil {
-			t.Fatalf("etcdservers: %v", err)
+		m := &member{config: e}
+		all = append(all, m)
+		if m.clients, err = faultproxy.Listen(addrs[2*i]); err != nil {
+			return all, err
 		}
-		e.ListenPeerUrls = []url.URL{{Scheme: "http", Host: addrs[2*i+1]}}
-		e.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: proxy.Addr()}}
+		if m.peers, err = faultproxy.Listen(addrs[2*i+1]); err != nil {
+			return all, err
+		}
+		e.ListenClientUrls, e.AdvertiseClientUrls = urls(addrs[2*i]), urls(m.clients.Addr())
+		e.ListenPeerUrls, e.AdvertisePeerUrls = urls(addrs[2*i+1]), urls(m.peers.Addr())
 		e.TickMs, e.ElectionMs = 10, 100
 		if n > 1 { // a busy machine delays heartbeats, and a leader that is deposed for that helps no test
 			e.TickMs, e.ElectionMs = 50, 500
 		}
 		e.UnsafeNoFsync = true
-		e.QuotaBackendBytes = c.Quota
+		e.QuotaBackendBytes = quota
 		e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 		cluster = append(cluster, e.Name+"="+e.AdvertisePeerUrls[0].String())
-		all = append(all, &member{config: e, peers: proxy})
 	}
 	for _, m := range all {
 		m.config.InitialCluster = strings.Join(cluster, ",")
 	}
-	return all
+	return all, nil
 }
 
+func urls(addr string) []url.URL { return []url.URL{{Scheme: "http", Host: addr}} }
+
 // freeAddrs returns addresses that are free while it looks; all are held at once, so that none comes twice.
-func freeAddrs(t testing.TB, n int) []string {
-	t.Helper()
-	var all []string
+func freeAddrs(n int) (all []string, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			t.Fatalf("etcdservers: %v", err)
+			return nil, err
 		}
 		defer l.Close()
 		all = append(all, l.Addr().String())
 	}
-	return all
+	return all, nil
 }
 
 func (m *member) start() (err error) {
 	if m.etcd == nil {
+		m.clients.Refuse(false)
 		m.peers.Refuse(false)
 		m.etcd, err = embed.StartEtcd(m.config)
 	}
@@ -201,15 +215,17 @@ func (m *member) ready() error {
 	}
 }
 
-// halt does not hand the leader's office to another member first, which would wait for one that is gone. Connections of its peers,
-// which etcd would leave to a timeout of 5 s, end here.
+// halt does not hand the leader's office to another member first, which would wait for one that is gone. It ends the connections, for
+// whose streams etcd would wait 5 s or more.
 func (m *member) halt() {
 	if m.etcd == nil {
 		return
 	}
 	m.etcd.Server.HardStop()
-	m.peers.Refuse(true)
-	m.peers.Reset()
+	for _, p := range []*faultproxy.Proxy{m.clients, m.peers} {
+		p.Refuse(true)
+		p.Reset()
+	}
 }
 
 func (m *member) stop() {

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(Main(m)) }
 
 func put(t *testing.T, c *clientv3.Client, key string) {
 	t.Helper()
@@ -35,8 +35,8 @@ func TestRestart(t *testing.T) {
 	put(t, c, "before")
 	s.Stop(0)
 	s.Stop(0) // again: nothing
-	s.Restart(0)
-	s.Ready(0)
+	s.Restart(t, 0)
+	s.Ready(t, 0)
 	has(t, c, "before")
 }
 
@@ -46,7 +46,14 @@ func TestQuorum(t *testing.T) {
 	s := Start(t, Config{Members: 3})
 	s.Stop(2)
 	put(t, s.Client(t, s.Endpoints()[:2]...), "meanwhile")
-	s.Restart(2)
-	s.Ready(2)
+	s.Restart(t, 2)
+	s.Ready(t, 2)
 	has(t, s.Client(t, s.Endpoints()[2]), "meanwhile")
+}
+
+// TestShared: two that ask for the shared server have the same.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	put(t, Shared(t).Client(t), "one")
+	has(t, Shared(t).Client(t), "one")
 }

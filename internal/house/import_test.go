@@ -55,6 +55,9 @@ var onlyIn = []struct {
 	{"github.com/redis/go-redis", []string{"idempotency/redis", "cmd", "examples"}},
 	{"go.etcd.io/etcd/server", []string{"internal/etcdservers", "examples"}}, // a consumer's binary has no server in it
 	{"go.etcd.io/etcd", []string{"idempotency/etcd", "membership/etcdelector", "internal/etcdservers", "internal/etcdrig", "examples"}},
+	// A test elsewhere would bring etcd into the go.sum of who imports the package that it tests.
+	{module + "/internal/etcdservers", []string{"internal/etcdservers", "membership/etcdelector", "internal/etcdrig"}},
+	{module + "/membership/etcdelector", []string{"membership/etcdelector", "internal/etcdrig", "examples"}},
 	{"go.uber.org/zap", []string{"membership/etcdelector", "internal/etcdservers", "internal/etcdrig", "examples"}}, // silences etcd's log
 	{"github.com/prometheus", []string{"scheduler/promhooks", "examples"}},
 	{"github.com/spf13/cobra", []string{"cmd"}},
@@ -117,8 +120,49 @@ var (
 	}
 )
 
+// onlyThrough says by which packages a dependency may be compiled, whatever they import on the way: who imports any other package of this
+// module compiles none of it.
+var onlyThrough = []struct{ deps, in []string }{
+	{
+		[]string{"go.etcd.io", "google.golang.org/grpc", "google.golang.org/genproto"},
+		[]string{"idempotency/etcd", "membership/etcdelector", "internal/etcdservers", "internal/etcdrig", "examples/global-report"},
+	},
+}
+
+// checkThrough: a dependency of onlyThrough is compiled by nobody else.
+func checkThrough(all map[string]built) (bad []string) {
+	for _, rule := range onlyThrough {
+		via := make(map[string]string) // package: what it compiles of the rule's, "" for nothing
+		var reaches func(p string) string
+		reaches = func(p string) string {
+			if dep, ok := via[p]; ok {
+				return dep
+			}
+			via[p] = ""
+			if slices.ContainsFunc(rule.deps, func(d string) bool { return strings.HasPrefix(p, d+"/") }) {
+				via[p] = p
+			}
+			for _, q := range all[p].Imports {
+				if via[p] == "" {
+					via[p] = reaches(q)
+				}
+			}
+			return via[p]
+		}
+		for _, p := range slices.Sorted(maps.Keys(all)) {
+			ours, ok := strings.CutPrefix(p, module+"/")
+			if !ok || reaches(p) == "" || slices.ContainsFunc(rule.in, func(in string) bool { return ours == in || strings.HasPrefix(ours, in+"/") }) {
+				continue
+			}
+			bad = append(bad, fmt.Sprintf("package %s compiles %s; only %s may", ours, reaches(p), strings.Join(rule.in, ", ")))
+		}
+	}
+	return bad
+}
+
 // checkCompiled: a consumer compiles none of what only other drivers, tools and tests need, and nothing needs C.
 func checkCompiled(all map[string]built) (bad []string) {
+	bad = checkThrough(all)
 	from := make(map[string]string) // package: who imports it first
 	var queue []string
 	for _, c := range consumer {

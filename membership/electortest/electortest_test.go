@@ -102,7 +102,6 @@ func TestSteer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewStatic()
 		r := &trial{T: t, calls: make(chan *call, 10)}
-		defer r.stop()
 		a := r.stand("a", s.For("a"), nil)
 		b := r.stand("b", s.For("b"), nil)
 		synctest.Wait()
@@ -130,12 +129,20 @@ func TestSteer(t *testing.T) {
 		third := s.Elect("b")
 		ends(second, errReplace)
 		now := leads(b, third)
+		nobody := func(when string) {
+			t.Helper()
+			synctest.Wait()
+			if len(r.calls) > 0 {
+				t.Errorf("%s leads %s", (<-r.calls).name, when)
+			}
+		}
+		now.answer <- nil
+		nobody("when its lead has returned")
+		ends(now, errDone)
+		now = leads(b, s.Elect("b"))
 		s.Depose()
 		ends(now, errDeposed)
-		synctest.Wait()
-		if len(r.calls) > 0 {
-			t.Errorf("%s leads after Depose", (<-r.calls).name)
-		}
+		nobody("after Depose")
 		late := s.Elect("c") // stands later
 		c := r.stand("c", s.For("c"), nil)
 		leads(c, late)
@@ -144,9 +151,14 @@ func TestSteer(t *testing.T) {
 		}
 		r.leave(c)
 		r.stand("c", s.For("c"), nil)
-		synctest.Wait()
-		if len(r.calls) > 0 {
-			t.Error("c leads again, though its Lead has ended, which resigns")
+		nobody("though its Lead has ended, which resigns")
+		s.Elect("d")
+		ctx, end := context.WithCancel(t.Context())
+		end()
+		if err := s.For("d").Lead(ctx, nil); err != nil {
+			t.Errorf("Lead returned %v", err)
 		}
+		r.stand("d", s.For("d"), nil)
+		nobody("though its first Lead has ended, which resigns")
 	})
 }

@@ -113,11 +113,11 @@ func (s *seat) leave() {
 	}
 }
 
-// elected begins the term of this replica where it was elected and ctx lives: the term's context, or nil.
+// elected begins the term of this replica where it was elected: the term's context, or nil.
 func (s *seat) elected(ctx context.Context) (at context.Context, term int64, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leader != s.name || s.end != nil || ctx.Err() != nil {
+	if s.leader != s.name || s.end != nil {
 		return nil, 0, s.changed
 	}
 	at, s.end = context.WithCancelCause(ctx)

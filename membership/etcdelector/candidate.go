@@ -61,7 +61,7 @@ func (e *Elector) open(ctx context.Context) (*candidate, error) {
 		return fail(fmt.Errorf("grant a lease: %w", err))
 	}
 	if lease.TTL*int64(time.Second) < int64(e.options.Lease) {
-		return fail(fmt.Errorf("etcd granted a lease of %d s, below Lease %v", lease.TTL, e.options.Lease))
+		return fail(fmt.Errorf("%w: %d s in place of %v", errShort, lease.TTL, e.options.Lease))
 	}
 	c.session, err = concurrency.NewSession(c.client, concurrency.WithLease(lease.ID), concurrency.WithContext(life))
 	if err != nil {
@@ -189,6 +189,10 @@ func (c *candidate) resign() {
 	c.resigned.Do(func() {
 		c.session.Orphan()
 		base := context.WithoutCancel(c.ctx)
+		if c.Elector.client.Ctx().Err() != nil { // the client would try a hundred times
+			c.log(base, slog.LevelWarn, "could not resign, the client was closed; another replica is elected when the lease has ended", "lease", c.options.Lease)
+			return
+		}
 		call, done := c.call(base)
 		failed := c.election.Resign(call)
 		done()

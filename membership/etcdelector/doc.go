@@ -13,11 +13,13 @@
 // That terms rise for ever. A term is a revision of etcd's. An etcd that was restored from a backup repeats revisions, so terms may
 // fall below some that receivers have seen; they refuse the leader then, until it has caught up. (etcdutl snapshot restore --bump-revision avoids that.)
 //
-// That there is always a leader. A leader that dies is followed when its lease has ended; without a quorum of etcd nobody is elected, and who leads
-// stops when its trust is over. A client that has no DialKeepAliveTime may wait for a dead connection as long as the kernel does; set it
+// That there is always a leader. One that dies is followed when its lease has ended; without a quorum of etcd nobody is elected, and
+// who leads stops when its trust is over. A client without a DialKeepAliveTime may wait for a dead connection for as long as the kernel does; set it
 // to about Renew.
 //
-// That a lead which does not heed its context stops. It is renewed no more, and another replica may be elected while it runs.
+// That two never lead where somebody else deletes a leader's key or revokes its lease: the next one is elected at that moment, and the leader hears of
+// it a moment later, or at its next renewal. A lead that does not heed the end of its context is renewed no more, and another may be elected
+// while it runs.
 //
 // # What it does
 //
@@ -36,5 +38,5 @@
 // etcd (some seconds), a throttled container. Below 5 s a Lease needs an etcd that is known to be quick. The margin, Lease less Trust, is for
 // what lead does between two looks at its context, and for the speeds of clocks.
 //
-// A replica asks etcd for two small reads and writes each Renew while it leads, and for a third of a renewal each second while it waits.
+// A replica costs etcd one renewal each third of its lease, and while it leads a renewal and a small read each Renew.
 package etcdelector

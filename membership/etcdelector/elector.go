@@ -49,7 +49,7 @@ func New(c *clientv3.Client, o *Options) (*Elector, error) {
 // return though its context has ended is waited for, but renewed no more: its key is deleted when the trust is over, and another
 // replica may be elected while it still runs.
 //
-// When ctx ends Lead resigns, which takes up to two times Renew where etcd does not answer, and returns nil. It survives an etcd that is
+// When ctx ends Lead resigns, which takes up to three times Renew where etcd does not answer, and returns nil. It survives an etcd that is
 // away, and logs that. It returns another error where waiting would not help and the error says what to mend: etcd refuses the
 // client's user or its permissions, the client was closed, Lead is under way already.
 func (e *Elector) Lead(ctx context.Context, lead func(ctx context.Context, term int64) error) error {
@@ -61,7 +61,7 @@ func (e *Elector) Lead(ctx context.Context, lead func(ctx context.Context, term 
 	}
 	defer e.busy.Store(false)
 	pause := &backoff.ExponentialBackOff{
-		InitialInterval: e.options.Retry, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: e.options.Lease,
+		InitialInterval: e.options.Retry, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: min(e.options.Lease, maxPause),
 	}
 	for ctx.Err() == nil {
 		begun := time.Now()
@@ -111,7 +111,7 @@ func (e *Elector) remedy(err error) string {
 		return fmt.Sprintf("grant the etcd role of the client's user to read and write all keys that begin with %q", e.prefix()+"/")
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
 		return "give the client (clientv3.Config) a Username and Password that etcd knows"
-	case errors.Is(err, rpctypes.ErrLeaseTTLTooLarge):
+	case errors.Is(err, rpctypes.ErrLeaseTTLTooLarge), errors.Is(err, errShort):
 		return "set a shorter Lease"
 	}
 	return ""

@@ -35,8 +35,8 @@ type Options struct {
 	// renewal may fail. Default Lease/5.
 	Renew time.Duration
 
-	// Retry is the pause after a first failure; it is jittered, and doubles with each further one, up to Lease. Below Renew. Default
-	// Renew/10.
+	// Retry is the pause after a first failure; it is jittered, and doubles with each further one, up to Lease or half a minute. Below Renew.
+	// Default Renew/10.
 	Retry time.Duration
 
 	// Logger is told of each term and of failures. Nil: slog.Default().
@@ -46,6 +46,7 @@ type Options struct {
 const (
 	maxPrefix = 512
 	maxName   = 255
+	maxPause  = 30 * time.Second
 
 	// leaders is the element of a key that ends the Prefix. Keys of "a" and "a/b" share no beginning by it: without it the election of
 	// "a" would wait for the leader of "a/b".

@@ -23,7 +23,7 @@ func (c *candidate) serve(ctx context.Context, lead func(context.Context, int64)
 	err := lead(t, c.rev)
 	switch {
 	case ctx.Err() != nil:
-		c.log(ctx, slog.LevelInfo, "stops to lead", "term", c.rev, "why", context.Cause(ctx))
+		c.log(ctx, slog.LevelInfo, "leads no more", "term", c.rev, "why", context.Cause(ctx))
 	case c.ctx.Err() != nil:
 		c.log(ctx, slog.LevelWarn, "leadership was lost", "term", c.rev, "why", context.Cause(c.ctx))
 	case err != nil:

@@ -14,6 +14,9 @@ var (
 	errReturned = errors.New("etcdelector: lead has returned")
 )
 
+// errShort is a lease that leaves less than the margin asked for. etcd never grants one; what stands before it might.
+var errShort = errors.New("a lease was granted for a shorter time than asked")
+
 // term is the context of lead: that of the candidacy, and over as soon as the trust is by the clocks, which it looks at whenever it is asked. A process
 // that was frozen, or a machine that was suspended, finds the end before a timer has fired. All else passes through, so contexts that are
 // derived from it need no goroutine.
