@@ -16,8 +16,8 @@ import (
 // the row under way at a time, so that no answer is older than what was done since; but one that was not answered may still happen. So the row is looked at
 // for as long as the session lives that has ever called Lead: where it names us and we do not lead, we take the term, or resign it.
 //
-// With an elector only whom it has elected calls Lead, in the elector's term; the others read. Where the store knows no
-// leaders, or there is none, the elector's word is enough.
+// With an elector only whom it has elected calls Lead, in the elector's term; the others read. Without a store the elector's
+// word is enough. A store that has anything for a leader to do knows leaders.
 type leader struct {
 	jobs  []*job // of the leader, by name
 	roles bool   // it has something to do beside jobs
@@ -26,13 +26,11 @@ type leader struct {
 	row  idempotency.Leader // who leads, as read last; without a row, our own last term
 	read time.Duration      // when that was asked for
 
-	nobody  bool          // leads, since noneAt, as far as read
-	noneAt  time.Duration // when that was asked for first
-	rowless bool          // the store knows no leaders
+	nobody bool          // leads, since noneAt, as far as read
+	noneAt time.Duration // when that was asked for first
 
 	standing bool  // the elector may elect us
-	elected  int64 // the term in which it has; 0: it has not
-	spent    bool  // … and which we have given up: Deposed is still to come
+	elected  int64 // the term in which it has; 0: none, or one that is over for it too. Where we do not stand it is only waited out
 	pause    time.Duration
 
 	asking   bool // a call about the row is under way
@@ -76,9 +74,6 @@ func (c *Core) setLeader(roles bool) {
 	c.dropHeld()
 }
 
-// byRow says that the row of the store tells who leads.
-func (c *Core) byRow() bool { return c.cfg.Store && !c.leader.rowless }
-
 // unfit says why this replica cannot lead; empty: it can.
 func (c *Core) unfit() string {
 	l := &c.leader
@@ -99,7 +94,7 @@ func (c *Core) unfit() string {
 func (c *Core) mayLead() bool {
 	l := &c.leader
 	return c.unfit() == "" && l.yielding == 0 && l.resign == nil &&
-		(!c.cfg.Elected || l.standing && l.elected != 0 && !l.spent)
+		(!c.cfg.Elected || l.standing && l.elected != 0)
 }
 
 // lead does what there is to do about who leads. It comes after the events of a Step, and before anything starts.
@@ -113,7 +108,7 @@ func (c *Core) lead() {
 	case l.yielding == 0 && l.resign == nil && l.elected == 0 && c.now.Mono >= l.pause && (c.ready() || !c.cfg.Store):
 		c.stand(true)
 	}
-	if !c.byRow() && l.term == 0 && c.cfg.Elected && c.mayLead() {
+	if !c.cfg.Store && l.term == 0 && c.cfg.Elected && c.mayLead() {
 		c.beginLead(idempotency.Leader{Term: l.elected, Replica: c.cfg.Replica, Since: c.now.Wall})
 	}
 	c.askLeader()
@@ -127,13 +122,13 @@ func (c *Core) stand(on bool) {
 	}
 }
 
-// chosen takes a term of the elector. One for which we do not stand any more is only waited out.
+// chosen takes a term of the elector.
 func (c *Core) chosen(e Elected) {
 	l := &c.leader
 	if l.term != 0 { // Deposed was to come first
 		c.giveUp("it was elected anew")
 	}
-	l.elected, l.spent, l.next = e.Term, !l.standing, c.now.Mono
+	l.elected, l.next = e.Term, c.now.Mono
 }
 
 func (c *Core) deposed(e Deposed) {
@@ -141,7 +136,7 @@ func (c *Core) deposed(e Deposed) {
 	if l.elected != e.Term {
 		return
 	}
-	l.elected, l.spent = 0, false
+	l.elected = 0
 	if l.term != 0 {
 		c.giveUp(shorten(e.Why, maxReason))
 	}
@@ -150,7 +145,7 @@ func (c *Core) deposed(e Deposed) {
 // looksForLeader says that the row matters here.
 func (c *Core) looksForLeader() bool {
 	l, s := &c.leader, c.session
-	return c.byRow() && s != nil && (s.campaigned || c.ready() && (len(l.jobs) > 0 || l.roles))
+	return s != nil && (s.campaigned || c.ready() && (len(l.jobs) > 0 || l.roles))
 }
 
 // askLeader asks who leads, each Sweep and when a hint says so; and so as to be the one, where we may.
@@ -166,23 +161,14 @@ func (c *Core) askLeader() {
 		name, s.campaigned = "Lead", true
 	}
 	campaign := l.campaign
-	type answer struct {
-		idempotency.Leader
-		rowless bool
-	}
 	c.emit(newCall(name,
-		func(ctx context.Context, st idempotency.Store) (a answer, err error) {
-			switch leaders, can := st.(idempotency.Leaders); {
-			case !can:
-				a.rowless = true
-			case campaign:
-				a.Leader, err = leaders.Lead(ctx, s.Session, term)
-			default:
-				a.Leader, err = leaders.Leader(ctx, s.Namespace)
+		func(ctx context.Context, st idempotency.Store) (idempotency.Leader, error) {
+			if campaign {
+				return st.(idempotency.Leaders).Lead(ctx, s.Session, term)
 			}
-			return a, err
+			return st.(idempotency.Leaders).Leader(ctx, s.Namespace)
 		},
-		func(a answer, err error) {
+		func(row idempotency.Leader, err error) {
 			if c.session != s {
 				return
 			}
@@ -190,10 +176,8 @@ func (c *Core) askLeader() {
 			switch {
 			case errors.Is(err, idempotency.ErrSessionDead):
 				c.lose("the store says it is dead")
-			case err == nil && a.rowless:
-				l.rowless = true
 			case err == nil:
-				c.sawLeader(s, a.Leader)
+				c.sawLeader(s, row)
 			}
 			c.tryResign()
 		}))
@@ -243,11 +227,10 @@ func (c *Core) sawLeader(s *session, row idempotency.Leader) {
 // standAgain has the elector elect anew, where somebody leads in a term that is not below ours: so a later one has a higher term.
 func (c *Core) standAgain() {
 	l := &c.leader
-	if l.elected == 0 || l.spent {
-		return
+	if l.elected != 0 && l.standing {
+		l.pause = c.now.Mono + c.cfg.callTimeout()
+		c.stand(false)
 	}
-	l.spent, l.pause = true, c.now.Mono+c.cfg.callTimeout()
-	c.stand(false)
 }
 
 func (c *Core) beginLead(row idempotency.Leader) {
@@ -279,14 +262,13 @@ func (c *Core) giveUp(why string) {
 	l := &c.leader
 	over := l.row
 	over.Why, over.Until = "resigned: "+why, c.now.Wall
-	if c.byRow() {
+	if c.cfg.Store {
 		over.Until = c.storeNow()
 		l.resign = &resigning{term: l.term, why: why}
 	}
 	c.endLead()
 	c.stand(false)
-	l.spent = l.elected != 0
-	if !c.byRow() {
+	if !c.cfg.Store {
 		l.row = over
 	}
 	c.tellLed(over)
@@ -303,7 +285,6 @@ func (c *Core) loseLead() {
 		c.tellLed(over)
 	}
 	c.stand(false)
-	l.spent = l.elected != 0
 }
 
 // yielded takes the end of what the leader did beside jobs. After a term in which that took too long, the answers for the

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/jobs"
 )
 
@@ -200,29 +199,6 @@ func TestLocalJobOfLeader(t *testing.T) {
 	w.wantRuns()
 	if got := w.refused("global"); len(got) != 1 || got[0] != causeLeader {
 		t.Errorf("refused were %q, want one for %q", got, causeLeader)
-	}
-}
-
-// A store that knows no leaders leaves it to the elector; without one nobody leads.
-func TestStoreWithoutLeaders(t *testing.T) {
-	t.Parallel()
-	for name, cfg := range map[string]Config{"elector": elected(), "none": timing()} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newCrew(t, cfg, "a", "b")
-			w.store = struct{ idempotency.Store }{w.store}
-			w.begin(global(10 * time.Second))
-			w.until(5 * time.Second)
-			if cfg.Elected {
-				w.elect(1, 8)
-			}
-			w.until(11 * time.Second)
-			if cfg.Elected {
-				w.wantRuns(ran(10*time.Second, 1, 8))
-			} else if w.wantRuns(); w.leader() >= 0 {
-				t.Error("somebody leads")
-			}
-		})
 	}
 }
 

@@ -71,7 +71,7 @@ func (c *Core) handOver() {
 func (c *Core) handsOver(j *job) bool {
 	l := &c.leader
 	switch {
-	case l.term != 0 || !c.byRow() || c.session == nil:
+	case l.term != 0 || c.session == nil:
 		return false
 	case l.nobody:
 		return j.HandOverAfter > 0 && l.read-l.noneAt >= j.HandOverAfter
@@ -122,7 +122,7 @@ func (c *Core) dropHeld() {
 // followsLeader says that it matters what code the leader has.
 func (c *Core) followsLeader() bool {
 	l := &c.leader
-	return len(l.jobs) > 0 && c.byRow() && l.term == 0 && l.row.Term != 0 && l.row.Until.IsZero()
+	return len(l.jobs) > 0 && l.term == 0 && l.row.Term != 0 && l.row.Until.IsZero()
 }
 
 // tookLeader notes which jobs the leader has not announced, and reports whether that is so of one for less than a Lease.

@@ -7,7 +7,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// share is this replica's part of a job's Limit.Cluster, as far as the members agree about who is there.
+// share is this replica's part of a job's Limit.Cluster, as far as the members agree about who is there; or of a job of the leader's, for
+// which see leaderjobs.go.
 //
 // All members that have the job's code are put into an order that depends on the job's name and theirs alone, and so is the same on
 // every replica; a member that comes or goes moves no two others. Where the limit is below their number, as many of them as it says,

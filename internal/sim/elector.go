@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -136,21 +135,10 @@ func (r *Replica) lead(term int64) {
 	r.after(takes, func() { r.tell(core.Yielded{}) })
 }
 
-var errNoLeaders = errors.New("sim: the store of this world knows no leaders")
-
-func (t *tap) leaders() (idempotency.Leaders, error) {
-	if l, ok := t.Store.(idempotency.Leaders); ok {
-		return l, nil
-	}
-	return nil, errNoLeaders
-}
+func (t *tap) leaders() idempotency.Leaders { return t.Store.(idempotency.Leaders) }
 
 func (t *tap) Lead(ctx context.Context, s idempotency.Session, term int64) (idempotency.Leader, error) {
-	store, err := t.leaders()
-	if err != nil {
-		return idempotency.Leader{}, err
-	}
-	l, err := store.Lead(ctx, s, term)
+	l, err := t.leaders().Lead(ctx, s, term)
 	return judge(t, "Lead", l, err, func(x *oracle.Oracle) {
 		if t.leading != l.Term {
 			t.leading = l.Term
@@ -163,19 +151,11 @@ func (t *tap) Lead(ctx context.Context, s idempotency.Session, term int64) (idem
 }
 
 func (t *tap) Resign(ctx context.Context, s idempotency.Session, term int64, why string) error {
-	store, err := t.leaders()
-	if err == nil {
-		err = store.Resign(ctx, s, term, why)
-	}
-	_, err = judge(t, "Resign", 0, err, func(*oracle.Oracle) { t.w.note(t.who, "store: resigns", s.ID, term, why) })
+	_, err := judge(t, "Resign", 0, t.leaders().Resign(ctx, s, term, why), func(*oracle.Oracle) { t.w.note(t.who, "store: resigns", s.ID, term, why) })
 	return err
 }
 
 func (t *tap) Leader(ctx context.Context, namespace string) (idempotency.Leader, error) {
-	store, err := t.leaders()
-	if err != nil {
-		return idempotency.Leader{}, err
-	}
-	l, err := store.Leader(ctx, namespace)
+	l, err := t.leaders().Leader(ctx, namespace)
 	return judge(t, "Leader", l, err, func(*oracle.Oracle) {})
 }

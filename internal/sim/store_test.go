@@ -161,6 +161,32 @@ func (s shut) CloseDue(context.Context, idempotency.Session, string, time.Time, 
 	return true, nil
 }
 
+// crowd tells each session that it leads.
+type crowd struct {
+	store
+	idempotency.Leaders
+}
+
+func (s crowd) Lead(ctx context.Context, x idempotency.Session, term int64) (idempotency.Leader, error) {
+	l, err := s.Leaders.Lead(ctx, x, term)
+	l.Session, l.Until = x.ID, time.Time{}
+	return l, err
+}
+
+// termless forgets the term of a claim.
+type termless struct {
+	store
+	idempotency.Leaders
+}
+
+func (s termless) Claim(ctx context.Context, x idempotency.Session, nonce int64, c []idempotency.Claim) ([]idempotency.Answer, error) {
+	c = slices.Clone(c)
+	for i := range c {
+		c[i].Term = 0
+	}
+	return s.store.Claim(ctx, x, nonce, c)
+}
+
 // TestBrokenStores lets clusters live on each of them until a law is broken.
 func TestBrokenStores(t *testing.T) {
 	t.Parallel()
@@ -188,6 +214,8 @@ func TestBrokenStores(t *testing.T) {
 		{"forgiving", func(s store) store { return forgiving{s} }, "kill,poison,long", "I10"},
 		{"coarse", func(s store) store { return coarse{s} }, "slow", "I3"},
 		{"absent", func(s store) store { return absent{s} }, "down", "I2"},
+		{"crowd", func(s store) store { return crowd{s, s.(idempotency.Leaders)} }, "leader", "term"},
+		{"termless", func(s store) store { return termless{s, s.(idempotency.Leaders)} }, "leader", "I4"},
 		{"shut", func(s store) store { return shut{s} }, "slow", "open"},
 	}
 	for _, b := range bugs {
