@@ -102,7 +102,6 @@ func TestSteer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewStatic()
 		r := &trial{T: t, calls: make(chan *call, 10)}
-		defer r.stop()
 		a := r.stand("a", s.For("a"), nil)
 		b := r.stand("b", s.For("b"), nil)
 		synctest.Wait()

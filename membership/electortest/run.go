@@ -81,10 +81,10 @@ type trial struct {
 	election Election
 	calls    chan *call // of living replicas, in the order in which they began; roomy enough never to block
 
-	mu       sync.Mutex
-	term     int64 // the highest so far
-	under    []*call
-	replicas []*replica
+	mu    sync.Mutex
+	term  int64 // the highest so far
+	under []*call
+	stood int // how many replicas stood so far
 }
 
 // replica is a candidate whose Lead is under way or was.
@@ -109,22 +109,16 @@ type call struct {
 var errLead = errors.New("electortest: lead fails, as the test wants")
 
 func newTrial(t *testing.T, open func(*testing.T) Election) *trial {
-	r := &trial{T: t, election: open(t), calls: make(chan *call, 1000)}
-	t.Cleanup(r.stop) // before what open's election ends, since that was registered earlier
-	return r
+	return &trial{T: t, election: open(t), calls: make(chan *call, 1000)}
 }
 
-// stop ends all replicas, and waits for them.
-func (r *trial) stop() {
-	for _, p := range r.replicas {
-		p.end()
-	}
-	for _, p := range r.replicas {
-		select {
-		case <-p.done:
-		case <-time.After(patience):
-			r.Errorf("%s: Lead has not returned %v after the end of its context", p.name, patience)
-		}
+// stop ends a replica, and waits for it.
+func (r *trial) stop(p *replica) {
+	p.end()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		r.Errorf("%s: Lead has not returned %v after the end of its context", p.name, patience)
 	}
 }
 
@@ -135,7 +129,8 @@ func (r *trial) start(name string) *replica { return r.stand(name, r.election.El
 func (r *trial) stand(name string, e Elector, cling chan struct{}) *replica {
 	ctx, end := context.WithCancel(context.Background())
 	p := &replica{name: name, end: end, done: make(chan struct{})}
-	r.replicas = append(r.replicas, p)
+	r.stood++
+	r.Cleanup(func() { r.stop(p) }) // before what the elector needs ends, since that was registered earlier
 	go func() {
 		defer close(p.done)
 		p.err = e.Lead(ctx, func(ctx context.Context, term int64) error { return r.lead(p, ctx, term, cling) })
@@ -252,5 +247,5 @@ func (r *trial) leave(p *replica) {
 func (r *trial) state() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return fmt.Sprintf("%d replicas, %d calls of lead under way, highest term %d", len(r.replicas), len(r.under), r.term)
+	return fmt.Sprintf("%d replicas, %d calls of lead under way, highest term %d", r.stood, len(r.under), r.term)
 }

@@ -189,6 +189,10 @@ func (c *candidate) resign() {
 	c.resigned.Do(func() {
 		c.session.Orphan()
 		base := context.WithoutCancel(c.ctx)
+		if c.Elector.client.Ctx().Err() != nil { // the client would try a hundred times
+			c.log(base, slog.LevelWarn, "could not resign, the client was closed; another replica is elected when the lease has ended", "lease", c.options.Lease)
+			return
+		}
 		call, done := c.call(base)
 		failed := c.election.Resign(call)
 		done()
