@@ -83,9 +83,6 @@ func (w *crew) leader() int {
 	return at
 }
 
-// follower is a core that does not lead.
-func (w *crew) follower() int { return (w.leader() + 1) % len(w.cores) }
-
 // kill makes a core never do anything again.
 func (w *crew) kill(i int) { w.cores[i].stopped, w.leads[i] = true, 0 }
 

@@ -81,8 +81,8 @@ func (p *plan) led(s Stats) error {
 			leads++
 		}
 	}
-	if leads != want || s.Leaders > 0 {
-		return fmt.Errorf("in the calm %d replicas lead, want %d; they saw another one %d times", leads, want, s.Leaders)
+	if leads != want || s.Leaders > 0 || s.Termless > 0 {
+		return fmt.Errorf("in the calm %d replicas lead, want %d; they saw another one %d times; %d runs of its jobs start elsewhere", leads, want, s.Leaders, s.Termless)
 	}
 	return nil
 }

@@ -35,6 +35,9 @@ func (r *Replica) start(a core.Start) {
 	}
 	r.works[a.Handle] = x
 	w.Stats.Started++
+	if a.Job.Placement == jobs.Leader && a.Occurrence.Term == 0 {
+		w.Stats.Termless++
+	}
 	id := idOf(a.Occurrence)
 	if a.Occurrence.Attempt == 1 {
 		start := w.Oracle.Start(id, a.Job.Spread)
