@@ -71,8 +71,9 @@ func TestFrozenLeader(t *testing.T) {
 				t.Errorf("%s ran %s at %v", r.by, r.ID(), r.at)
 			}
 		}
-		if len(dues) != 18 {
-			t.Errorf("%d dues of 18 ran of what is not claimed", len(dues))
+		delete(dues, minuteOne) // it may have been about to start when the loop froze, and is left out then
+		if len(dues) != 17 {
+			t.Errorf("%d dues of 17 ran of what is not claimed", len(dues))
 		}
 	})
 }

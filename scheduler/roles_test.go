@@ -316,7 +316,7 @@ func TestElectorFails(t *testing.T) {
 			if len(poller.all()) == 2 && poller.all()[1].end.IsZero() {
 				t.Error("the lead has returned before its role")
 			}
-			time.Sleep(200 * time.Millisecond) // it resigns
+			time.Sleep(3 * time.Second) // it resigns
 			close(resigned)
 			return nil
 		})
