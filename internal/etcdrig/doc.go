@@ -9,8 +9,8 @@
 // done by a ledger, a file outside the store that all processes append to: a job of the leader that is due each
 // second, each of whose dues is done once, across all rounds.
 //
-// A leader dies or stands still before it sends the store what it decided, with the answer in hand, in its handler, or
-// at no point in particular.
+// A leader dies or stands still before it sends the store what it decided, with the answer in hand, in its handler, right
+// before it looks whether its term is over, or at no point in particular. Its lease is revoked under it, it leaves in order, and etcd loses its quorum.
 //
 // A failure prints its seed and how to repeat it, and keeps its folder: ledger, store and logs. Nothing is asserted
 // about time: how long it took until the next leader is printed. 200 rounds of each kind are
