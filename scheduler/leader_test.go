@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -226,6 +227,7 @@ func TestLeaderInNameOnly(t *testing.T) {
 		time.Sleep(time.Second)
 		a.door.set(false)
 		at(75 * time.Second)
+		synctest.Wait()
 		if n := len(e.ran("report")); n != 7 { // each due, those from before its election too
 			t.Errorf("%d runs after a minute, want 7", n)
 		}
