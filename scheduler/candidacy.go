@@ -89,7 +89,7 @@ func (r *runner) serve(ctx, lead context.Context, number int64) error {
 	if number <= 0 {
 		return fmt.Errorf("scheduler: the elector began term %d; terms begin with 1 and rise", number)
 	}
-	t := newTerm(ctx, number)
+	t := newTerm(ctx, number, r.lapsed)
 	c := &r.candidacy
 	c.begun(t)
 	r.mail.wake()

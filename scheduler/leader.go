@@ -14,7 +14,8 @@ import (
 var ErrDeposed = errors.New("scheduler: this replica does not lead any more")
 
 // OnLeader adds a long-lived role that only the leader has, such as to poll a queue, before or during Run; without a Run it does nothing.
-// f is called in each term of this replica; its context ends when the term is over, and it must return soon
+// f is called in each term of this replica; its context ends when the term is over (its Err looks at the clocks itself, so that a process which
+// was frozen sees that at once; Done and derived contexts may be a moment late), and it must return soon
 // then: the next leader is not waited for longer than Lease/2, and what has not returned by then is left behind, which the log
 // tells. A receiver that remembers the highest term it has seen can refuse one that does not
 // know yet that it is over. An f that returns nil is done for the term; one that returns an error or panics is called

@@ -26,12 +26,18 @@ func (r *runner) lead(number int64) {
 	r.endRoles()
 	t := r.candidacy.told
 	if r.cfg.Elector == nil {
-		t = newTerm(r.base, number)
+		t = newTerm(r.base, number, r.lapsed)
 	}
 	if t != nil { // else it is over already
 		r.leading.term = t
 		r.roles.begin(t)
 	}
+}
+
+// lapsed says that the session cannot be believed in any more, as of now and of the last step. It may be called from any goroutine.
+func (r *runner) lapsed() bool {
+	until := r.trusted.Load()
+	return until != nil && until.Reached(r.now())
 }
 
 func (r *runner) yield() {

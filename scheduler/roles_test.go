@@ -106,6 +106,32 @@ func TestRoleOfOneAtATime(t *testing.T) {
 	})
 }
 
+// A process that was frozen goes on anywhere: also in a role, before its loop has looked at the clocks. The Err of the role's context looks itself.
+func TestRoleOfAFrozenLoop(t *testing.T) {
+	withElection(t, false, func(t *testing.T, e *election) {
+		e.tweak = func(c *scheduler.Config) {
+			c.Logger = slog.New(freezer{slog.DiscardHandler, "opened job=report", new(sync.Once)})
+		}
+		r := e.start("a", onceOfLeader(quick))
+		saw := make(chan time.Time, 100)
+		must(t, r.OnLeader("poller", func(ctx context.Context, _ int64) error {
+			for ctx.Err() == nil {
+				<-time.After(10 * time.Millisecond)
+			}
+			saw <- time.Now()
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}))
+		at(2 * time.Minute)
+		if len(saw) == 0 {
+			t.Fatal("the role's context has not ended, though its loop was frozen for a minute")
+		}
+		if ended := <-saw; ended.Before(minuteOne) || ended.After(minuteOne.Add(7*time.Second+20*time.Millisecond)) {
+			t.Errorf("the role's context ended at %v, want 0.7 of a lease after the freeze at most", ended)
+		}
+	})
+}
+
 // A role that returns nil is done for the term. One that fails in any way is called again, after pauses that grow, as long as the term
 // lasts; and the log has its stack.
 func TestRoleFails(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,6 +43,7 @@ type runner struct {
 	session bool // one has our jobs, or there is no store
 	inRing  bool
 
+	trusted   atomic.Pointer[core.Instant] // until when our session is, as of the last step; nil: there is none
 	roles     *roles
 	leading   leading
 	candidacy candidacy
@@ -115,6 +117,7 @@ func (r *runner) loop(ctx context.Context) {
 		for _, a := range r.core.Step(r.now(), r.heed(events)...) {
 			r.perform(a)
 		}
+		r.trusted.Store(r.core.Trusted())
 		r.observeLoad()
 		r.warnLeaderless()
 		timer.Reset(r.core.Wake() - r.now().Mono)

@@ -20,11 +20,12 @@ type term struct {
 	done  chan struct{} // closed likewise, or when they are left behind
 }
 
-// newTerm is a term whose context ends with that of an elector's, or with base.
-func newTerm(ctx context.Context, number int64) *term {
+// newTerm is a term whose context ends with that of an elector's, or with base, or as soon as it is asked once lapsed says so.
+func newTerm(ctx context.Context, number int64, lapsed func() bool) *term {
 	t := &term{number: number, quiet: make(chan struct{}), done: make(chan struct{})}
-	t.ctx.elector = ctx
+	t.ctx.elector, t.ctx.lapsed = ctx, lapsed
 	t.ctx.Context, t.cancel = context.WithCancelCause(ctx)
+	t.ctx.cancel = t.cancel
 	return t
 }
 
@@ -52,15 +53,21 @@ func (t *term) why() string {
 	return cause.Error()
 }
 
-// termContext is a context of ours whose Err asks the elector's, which may look at the clocks itself.
+// termContext is a context of ours whose Err asks the elector's, which may look at the clocks itself, and whether the session has lapsed by
+// them: a process that was frozen goes on with its roles as soon as with its loop.
 type termContext struct {
 	context.Context
 	elector context.Context
+	lapsed  func() bool
+	cancel  context.CancelCauseFunc
 }
 
 func (c termContext) Err() error {
 	if err := c.elector.Err(); err != nil {
 		return err
+	}
+	if c.lapsed() {
+		c.cancel(ErrDeposed)
 	}
 	return c.Context.Err()
 }

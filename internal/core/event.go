@@ -13,6 +13,9 @@ type Instant struct {
 	Wall time.Time
 }
 
+// Reached says that either clock shows this instant, or a later one.
+func (i Instant) Reached(now Instant) bool { return now.Mono >= i.Mono || !now.Wall.Before(i.Wall) }
+
 // Event is what a Core is told.
 type Event interface{ event() }
 

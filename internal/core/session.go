@@ -165,14 +165,21 @@ func (c *Core) renew(s *session) bool {
 // by the larger of the monotonic and the wall clock, since the monotonic one
 // stands still while a machine is suspended.
 func (c *Core) checkLease() {
-	s := c.session
-	if s == nil {
-		return
-	}
-	age := max(c.now.Mono-s.sent.Mono, c.now.Wall.Sub(s.sent.Wall))
-	if age >= c.cfg.trustFor() {
+	if until := c.Trusted(); until != nil && until.Reached(c.now) {
+		sent := c.session.sent
+		age := max(c.now.Mono-sent.Mono, c.now.Wall.Sub(sent.Wall))
 		c.lose(fmt.Sprintf("not renewed for %v", age.Round(time.Millisecond)))
 	}
+}
+
+// Trusted is until when this replica believes in its session, by whichever of the clocks comes to that first, unless a renewal is
+// confirmed; nil: it has none.
+func (c *Core) Trusted() *Instant {
+	s := c.session
+	if s == nil {
+		return nil
+	}
+	return &Instant{Mono: s.sent.Mono + c.cfg.trustFor(), Wall: s.sent.Wall.Add(c.cfg.trustFor())}
 }
 
 // lose gives the session up: its handlers are canceled, its calls forgotten.
