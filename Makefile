@@ -38,9 +38,10 @@ fuzz: ## Fuzz each fuzz target for a while (FUZZTIME=10s)
 		echo "$$dir $$name"; go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
 	done
 
-long: ## Simulate many clusters and kill many replicas (SEEDS=100000, from seed FROM)
+long: ## Simulate many clusters, kill many replicas and many leaders (SEEDS=100000, from seed FROM)
 	go test ./internal/sim -run TestExplore -count 1 -timeout 0 -v -sim.seeds $(SEEDS) -sim.from $(FROM)
 	go test ./examples/... -run TestNight -count 20 -timeout 0 -v
+	go test ./internal/etcdrig -count 1 -timeout 0 -v -etcdrig.rounds 200
 
 ci: ## Run all that must pass before a change lands
 	./.ci/run

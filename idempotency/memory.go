@@ -49,7 +49,7 @@ type session struct {
 	defs     map[string]Definition
 	declared int64             // nonce of the Declare that they are of
 	runs     map[*row]struct{} // running under it
-	named    int               // rows whose last claim or decision was its, and the leader's
+	named    int               // rows whose last claim or decision was its, and the leader's row where that names it
 }
 
 func (s *session) live(now time.Time) bool {

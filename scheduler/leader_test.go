@@ -170,7 +170,7 @@ func TestBlindLeader(t *testing.T) {
 	})
 }
 
-// LD-11: the elector's session is lost while a global job runs. It runs on, since its claim in the store is what
+// LD-11: the elector's session is lost while a job of the leader runs. It runs on, since its claim in the store is what
 // protects it; the next due is the next leader's.
 func TestRunOutlivesTheTerm(t *testing.T) {
 	withElection(t, true, func(t *testing.T, e *election) {

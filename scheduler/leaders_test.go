@@ -16,7 +16,7 @@ import (
 	"github.com/belfry-go/belfry/scheduler/schedulertest"
 )
 
-// Twenty leaders, each of which is stopped or crashes within a second of a due of a global job: before it, at it, and while
+// Twenty leaders, each of which is stopped or crashes within a second of a due of a job of the leader: before it, at it, and while
 // it is at work. Each due is done once.
 func TestTwentyLeaders(t *testing.T) {
 	t.Parallel()

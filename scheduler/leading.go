@@ -100,5 +100,5 @@ func (r *runner) warnLeaderless() {
 		return
 	}
 	l.warned = true
-	r.log.Warn("nobody has led for long; jobs of the leader wait for one", "for", time.Since(l.nobody))
+	r.log.Warn("nobody has led for long; roles of the leader do not run, and its jobs wait, unless HandOverAfter hands them over", "for", time.Since(l.nobody))
 }

@@ -74,13 +74,13 @@ func replica(ctx context.Context, o replicaOptions) (err error) {
 	return s.Run(ctx)
 }
 
-// jobName is the global job's.
+// jobName is that of the leader's job.
 const jobName = "report"
 
 // say tells the reader what a replica does.
 type say = func(what, format string, a ...any)
 
-// report is the global job: one report of all, by the replica that leads.
+// report is the job of the leader: one report of all, by the replica that leads.
 func report(every time.Duration, db *database, say say) jobs.Job {
 	return jobs.Job{
 		Name:      jobName,

@@ -84,7 +84,7 @@ func (c *call) begin(term int64, why string) (idempotency.Leader, error) {
 		}
 		term = fenceOf(n, 0, true)
 	}
-	_, err := c.exec(`UPDATE belfry_leader SET term = ?, session = ?, since = ?, resigned = NULL, why = ? WHERE space = ?`,
+	_, err := c.exec(`UPDATE belfry_leader SET term = ?, session = ?, since = ?, until = NULL, why = ? WHERE space = ?`,
 		term, c.by.id, c.now.UnixMicro(), why, c.by.space)
 	return idempotency.Leader{Term: term, Session: c.by.id, Replica: string(c.by.replica), Since: c.now, Why: why}, err
 }
@@ -112,7 +112,7 @@ func (t *tx) resign(ses idempotency.Session, term int64, why string) error {
 	if _, is, err = leads(); err != nil || !is {
 		return err
 	}
-	_, err = t.exec(`UPDATE belfry_leader SET resigned = ?, why = ? WHERE space = ?`, t.now.UnixMicro(), rule.Resigned(why), space)
+	_, err = t.exec(`UPDATE belfry_leader SET until = ?, why = ? WHERE space = ?`, t.now.UnixMicro(), rule.Resigned(why), space)
 	return err
 }
 
@@ -148,13 +148,13 @@ func (t *tx) leadingOf(namespace string) (space int64, last rule.Leading, err er
 // leading reads who leads a namespace, without a lock. A row that names no session is of one who is about to.
 func (t *tx) leading(space int64) (x rule.Leading, err error) {
 	var since, expires int64
-	var resigned, marked sql.NullInt64
-	found, err := t.get([]any{&x.Term, &x.Session, &since, &resigned, &x.Why, &x.Replica, &expires, &marked},
-		`SELECT b.term, b.session, b.since, b.resigned, b.why, s.replica, l.expires, s.marked
+	var until, marked sql.NullInt64
+	found, err := t.get([]any{&x.Term, &x.Session, &since, &until, &x.Why, &x.Replica, &expires, &marked},
+		`SELECT b.term, b.session, b.since, b.until, b.why, s.replica, l.expires, s.marked
 FROM belfry_leader b JOIN belfry_session s ON s.id = b.session JOIN belfry_lease l ON l.session = b.session WHERE b.space = ?`, space)
 	if err != nil || !found {
 		return rule.Leading{}, err
 	}
-	x.Since, x.Until, x.Expires, x.Marked = time.UnixMicro(since).UTC(), at(resigned), time.UnixMicro(expires).UTC(), at(marked)
+	x.Since, x.Until, x.Expires, x.Marked = time.UnixMicro(since).UTC(), at(until), time.UnixMicro(expires).UTC(), at(marked)
 	return x, nil
 }

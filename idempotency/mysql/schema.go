@@ -81,14 +81,14 @@ var schema = []string{
   marked BIGINT
 )` + engine,
 
-	// Who leads a namespace, or led it last; there is none where nobody has. resigned is NULL where it leads, or led until its
+	// Who leads a namespace, or led it last; there is none where nobody has. until is NULL where it leads, or led until its
 	// session ended: that is not written here. The replica's name is its session's, which Prune keeps for this.
 	`CREATE TABLE belfry_leader (
   space BIGINT NOT NULL PRIMARY KEY,
   term BIGINT NOT NULL,
   session BIGINT NOT NULL,
   since BIGINT NOT NULL,
-  resigned BIGINT,
+  until BIGINT,
   why VARBINARY(522) NOT NULL
 )` + engine,
 

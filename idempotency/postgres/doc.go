@@ -28,5 +28,5 @@
 // removes; and it would have to draw fences before their row holds the key, which breaks their law: a claim that is
 // preempted between the two commits a lower fence after a higher one has come and gone.
 //
-// A run that a leader claimed has its term in its row; the others' rows are no longer by it.
+// A run that a leader claimed has its term in its row; it takes no space in the rows of others.
 package postgres

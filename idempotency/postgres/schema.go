@@ -161,7 +161,7 @@ var schema = []string{
 
 	// state: 1 waiting, 2 running, 3 ended. session and nonce are of the last claim, or of who wrote a run that nobody
 	// claimed yet, 0 of a command; replica is the name of that session's. term is the leader's who made the last claim, NULL where that
-	// was none: so most rows are no longer by it. wake is set only where the run waits, cancel only where it
+	// was none: so it takes no space in most rows. wake is set only where the run waits, cancel only where it
 	// is running and told to end: 1 canceled, 2 overtaken. It stands here and not beside what holds the key, so that whoever ends
 	// or takes up the run, who locks this row, sees it.
 	//

@@ -102,7 +102,7 @@ func (l *lane[Q, A]) try(c *Core, s *session, nonce int64, q []Q) {
 
 var errShort = errors.New("core: the store did not answer each element of the batch")
 
-// drop gives up what was not sent yet, of all that, or only those elements that are such.
+// drop gives up what was not sent yet: all of it where such is nil, else what such says.
 func (l *lane[Q, A]) drop(such func(Q) bool) {
 	queue := l.queue
 	l.queue = nil
