@@ -19,7 +19,7 @@ var ErrDeposed = errors.New("scheduler: this replica does not lead any more")
 // then: the next leader is not waited for longer than Lease/2, and what has not returned by then is left behind, which the log
 // tells. A receiver that remembers the highest term it has seen can refuse one that does not
 // know yet that it is over. An f that returns nil is done for the term; one that returns an error or panics is called
-// again in the same term, after a pause that grows from a second to a minute. A role is never called twice at once on one replica: one
+// again in the same term, after a pause that grows from about a second to a minute at most. A role is never called twice at once on one replica: one
 // that was left behind is called in a later term when it has returned. A name that was added before is refused, and so is a
 // Scheduler that knows no leader: one without a Config.Elector and a Store, and one whose Store cannot keep who leads
 // (idempotency.Leaders). All replicas that have the role, or a job of jobs.Leader, may be elected.
@@ -71,8 +71,8 @@ func (c Config) checkLeader(j jobs.Job) error {
 	return nil
 }
 
-// Leader says who leads, since when and in which term, or who led last, and why the last change was. Where it was never asked for, the zero
-// Leader. A store that knows no leaders (idempotency.Leaders) is an error that wraps ErrNoStore.
+// Leader says who leads, since when and in which term, or who led last, and why the last change was. A leader that died leads until its session
+// has ended. Where it was never asked for, the zero Leader. A store that knows no leaders (idempotency.Leaders) is an error that wraps ErrNoStore.
 func (c *Client) Leader(ctx context.Context) (idempotency.Leader, error) {
 	if c.leaders == nil {
 		if c.lacks != nil {

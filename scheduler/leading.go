@@ -12,6 +12,7 @@ import (
 // leading is what this replica knows of who leads.
 type leading struct {
 	term   *term     // ours, whose roles were begun; nil: none
+	mine   bool      // this replica leads
 	needed bool      // there is a job or a role for a leader
 	nobody time.Time // since when nobody has led, as far as this replica has seen; zero: somebody does
 	warned bool      // that this lasts
@@ -69,12 +70,17 @@ func (r *runner) endRoles() *term {
 func (r *runner) observeLeader(a core.Led) {
 	l := &r.leading
 	l.nobody, l.warned = time.Time{}, false
+	led := l.mine
+	l.mine = a.Mine
 	log := r.log.With("term", a.Term)
 	switch {
 	case a.Mine:
 		log.Info("this replica leads", "since", a.Since, "why", a.Why)
 	case a.Until.IsZero():
 		log.Info("another replica leads", "leader", a.Replica, "since", a.Since, "why", a.Why)
+	case led: // somebody else may lead already
+		l.nobody = time.Now()
+		log.Info("this replica leads no more", "until", a.Until, "why", a.Why)
 	default:
 		l.nobody = time.Now()
 		log.Info("nobody leads", "last", a.Replica, "until", a.Until, "why", a.Why)

@@ -163,10 +163,10 @@ func (r *roles) play(x *role, t *term) {
 	}
 }
 
-// Pauses between calls of what failed.
+// Pauses between calls of what failed, before their jitter, which makes the last ones a minute at most.
 const (
 	firstPause = time.Second
-	lastPause  = time.Minute
+	lastPause  = 40 * time.Second
 )
 
 // pauses grow, with jitter.

@@ -407,7 +407,8 @@ func TestLeaderIsLogged(t *testing.T) {
 			{1, []string{"level=INFO", "this replica leads", "replica=a", "term=1", "nobody led before"}},
 			{1, []string{"level=INFO", "another replica leads", "replica=b", "leader=a", "term=1"}},
 			{1, []string{"level=INFO", "nobody leads", "replica=b", "last=a", "term=1", "deposed by the test"}},
-			{1, []string{"level=INFO", "nobody leads", "replica=a", "last=a"}},
+			{1, []string{"level=INFO", "this replica leads no more", "replica=a", "term=1", "deposed by the test"}},
+			{1, []string{"nobody leads"}},
 			{4, []string{"level=WARN", "nobody has led for long"}},
 			{0, []string{"replica=c", "lead"}},
 		} {

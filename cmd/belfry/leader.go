@@ -20,8 +20,8 @@ func leaderCommand() *cobra.Command {
 		Long: `Say which replica leads the namespace, since when, in which term, and why the one
 before it does no more. Where nobody leads, say who did last, and how that ended.
 
-The exit status is 4 where nobody leads, which after a leader that died is so until
-its lease has ended.`,
+The exit status is 4 where nobody leads. A leader that died is named, with status 0,
+until its lease has ended.`,
 		Example: "  belfry leader --store sqlite:billing.db --namespace billing",
 	}, func(args []string) (action, error) {
 		return o.leader, noArguments(args)
