@@ -23,14 +23,12 @@ func (m *Memory) Claim(ctx context.Context, s Session, nonce int64, batch []Clai
 }
 
 func (c *call) claim(x Claim, nonce int64) Answer {
-	e := c.entries[x.ID.Job]
-	if e == nil || e.Hash != x.Hash || !c.by.announced(x.ID.Job, x.Hash) {
-		return Answer{Verdict: StaleDefinition}
-	}
-	r := c.row(x.ID)
+	e, r := c.entries[x.ID.Job], c.row(x.ID)
 	switch {
 	case r != nil && r.heldBy(holder{c.by.id, nonce}):
 		return won(r)
+	case e == nil || e.Hash != x.Hash || !c.by.announced(x.ID.Job, x.Hash):
+		return Answer{Verdict: StaleDefinition}
 	case x.TakeUp:
 		return c.takeUp(r, x, nonce)
 	case r != nil:

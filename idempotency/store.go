@@ -126,13 +126,12 @@ type Entries interface {
 
 // Runs are the occurrences' rows.
 type Runs interface {
-	// Claim claims each run for (session, nonce). The first rule that applies
-	// answers; all demand of the session that it announced Claim.Hash.
+	// Claim claims each run for (session, nonce). The first rule that applies answers.
 	//
 	// An insert, which is for dues of jobs with keys:
 	//
-	//	StaleDefinition  the entry's definition in force has another hash
-	//	Won              the row is running under this (session, nonce): what was won is returned
+	//	Won              the row is running under this (session, nonce): what was won is returned, whatever definition is in force now
+	//	StaleDefinition  the entry's definition in force has another hash than Claim.Hash, or the session has not announced that
 	//	Taken            the row exists
 	//	Early            due > store's now + tolerance
 	//	Expired          due < store's now - horizon; OnExpired, if set, is recorded where the due is open
@@ -142,7 +141,7 @@ type Runs interface {
 	//
 	// A take-up:
 	//
-	//	StaleDefinition, Won  as above
+	//	Won, StaleDefinition  as above
 	//	Taken            there is no row, it has ended, its fence is not Seen, or it is running
 	//	                 under a session that is not marked dead
 	//	Taken            it is running and told to end: it ends so (see Canceled, Overtaken), its attempts and text as they were

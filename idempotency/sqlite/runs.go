@@ -64,10 +64,6 @@ func (c *call) stillTaken(batch []idempotency.Claim) (bool, error) {
 }
 
 func (c *call) claim(x idempotency.Claim, nonce int64) (idempotency.Answer, error) {
-	fresh, err := c.isFresh(x.ID.Job, x.Hash)
-	if err != nil || !fresh {
-		return idempotency.Answer{Verdict: idempotency.StaleDefinition}, err
-	}
 	refused, err := c.admit(x)
 	if err != nil {
 		return idempotency.Answer{}, err
@@ -85,6 +81,8 @@ func (c *call) claim(x idempotency.Claim, nonce int64) (idempotency.Answer, erro
 		return idempotency.Answer{}, err
 	case r != nil && r.state == idempotency.Running && r.session == c.by.id && r.nonce == nonce:
 		return won(r), nil
+	case refused.Verdict == idempotency.StaleDefinition:
+		return refused, nil
 	case x.TakeUp:
 		return c.takeUp(r, x, nonce)
 	case r != nil:
@@ -95,10 +93,15 @@ func (c *call) claim(x idempotency.Claim, nonce int64) (idempotency.Answer, erro
 	return c.claimAbsent(x, nonce)
 }
 
-// admit answers an insert that its due alone refuses; the verdict is zero where
-// it does not.
+// admit answers a claim that its definition refuses, or an insert that its due does; the verdict is zero where neither does.
 func (c *call) admit(x idempotency.Claim) (a idempotency.Answer, err error) {
-	if x.TakeUp {
+	fresh, err := c.isFresh(x.ID.Job, x.Hash)
+	switch {
+	case err != nil:
+		return a, err
+	case !fresh:
+		return idempotency.Answer{Verdict: idempotency.StaleDefinition}, nil
+	case x.TakeUp:
 		return a, nil
 	}
 	if wait := x.ID.Due.Sub(c.now.Add(c.by.tolerance)); wait > 0 {

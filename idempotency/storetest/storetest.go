@@ -70,7 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		laws []law
 	}{
 		{"Session", sessionLaws}, {"Declare", declareLaws}, {"Decide", decideLaws}, {"Lag", lagLaws},
-		{"Claim", claimLaws}, {"TakeUp", takeUpLaws}, {"Fence", fenceLaws}, {"Finish", finishLaws},
+		{"Claim", claimLaws}, {"TakeUp", takeUpLaws}, {"Repeat", repeatLaws}, {"Fence", fenceLaws}, {"Finish", finishLaws},
 		{"Overlap", overlapLaws}, {"Cancel", cancelLaws}, {"Retire", retireLaws},
 		{"Pass", passLaws}, {"Prune", pruneLaws}, {"Bytes", byteLaws}, {"Batch", batchLaws},
 		{"History", historyLaws}, {"Overview", overviewLaws},

@@ -56,10 +56,10 @@ const (
 // Judge answers a claim by the table at idempotency.Runs: the first rule that applies.
 func (c Claimer) Judge(x idempotency.Claim, f Facts) (idempotency.Answer, Write) {
 	switch r := f.Row; {
-	case !f.Fresh:
-		return idempotency.Answer{Verdict: idempotency.StaleDefinition}, Nothing
 	case r != nil && r.State == idempotency.Running && r.Session == c.Session && r.Nonce == c.Nonce:
 		return won(r, r.Crashes), Nothing
+	case !f.Fresh:
+		return idempotency.Answer{Verdict: idempotency.StaleDefinition}, Nothing
 	case x.TakeUp:
 		return c.takeUp(x, f)
 	case r != nil:

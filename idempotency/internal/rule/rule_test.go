@@ -40,8 +40,12 @@ func TestJudge(t *testing.T) {
 		verdict idempotency.Verdict
 		write   Write
 	}{
-		"stale before all":        {insert(0), Facts{Open: true, Row: &mine}, idempotency.StaleDefinition, Nothing},
+		"won before stale":        {insert(0), Facts{Open: true, Row: &mine}, idempotency.Won, Nothing},
 		"won before taken":        {insert(0), Facts{Fresh: true, Row: &mine}, idempotency.Won, Nothing},
+		"stale before taken":      {insert(0), Facts{Open: true, Row: &held}, idempotency.StaleDefinition, Nothing},
+		"stale before early":      {insert(time.Hour), Facts{}, idempotency.StaleDefinition, Nothing},
+		"take-up won before":      {takeUp, Facts{Row: &mine}, idempotency.Won, Nothing},
+		"take-up, stale":          {takeUp, Facts{Row: &held, Marked: true}, idempotency.StaleDefinition, Nothing},
 		"taken before early":      {insert(time.Hour), Facts{Fresh: true, Row: &ended}, idempotency.Taken, Nothing},
 		"taken before closed":     {insert(0), Facts{Fresh: true, Row: &ended}, idempotency.Taken, Nothing},
 		"early before closed":     {insert(2 * time.Second), Facts{Fresh: true}, idempotency.Early, Nothing},
