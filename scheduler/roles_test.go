@@ -354,7 +354,7 @@ func TestElectorFails(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		got := poller.all()
 		if len(got) != 2 || got[0].term != 5 || got[0].end.Sub(got[0].begin) != 1100*time.Millisecond || got[1].term != 7 || !got[1].end.IsZero() {
-			t.Errorf("played %+v", got)
+			t.Fatalf("played %+v", got)
 		}
 		for _, words := range [][]string{{"the elector failed", "declined"}, {"the elector failed", "no quorum", "roles_test.go"}, {"though its context had not ended"}, {"began term 0"}} {
 			if log.count(words...) == 0 {

@@ -279,7 +279,7 @@ func TestClings(t *testing.T) {
 // TestMargin: where the trust is over long before the lease a lead has the margin to stop in: nobody else is elected before it has returned.
 func TestMargin(t *testing.T) {
 	t.Parallel()
-	for name, trust := range map[string]time.Duration{"a clock is set forward": 42 * time.Minute, "reads fail": 2 * time.Second} {
+	for name, trust := range map[string]time.Duration{"a clock is set forward": 42 * time.Minute, "reads fail": 4 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)

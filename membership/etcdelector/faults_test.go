@@ -232,7 +232,7 @@ func TestCut(t *testing.T) {
 	b := newBench(t)
 	client, proxy := b.behind()
 	o := b.options("a")
-	o.Trust, o.Renew = 4*time.Second, time.Second
+	o.Trust, o.Renew = 5*time.Second, 2*time.Second
 	first := b.lead(b.elector(client, o))
 	c := first.elected()
 	second := b.stand("b")
@@ -269,10 +269,10 @@ func TestSlow(t *testing.T) {
 	first.elected()
 	client, proxy := b.behind()
 	o := b.options("b")
-	o.Lease, o.Trust, o.Renew = 10*time.Second, 2*time.Second, time.Second // two calls do not fit in half the trust; each does in Renew
+	o.Lease, o.Trust, o.Renew = 10*time.Second, 4*time.Second, 2*time.Second // two calls do not fit in half the trust; each does in Renew
 	second := b.lead(b.elector(client, o))
 	b.queue(2)
-	proxy.ToServer.Delay(func() time.Duration { return 600 * time.Millisecond })
+	proxy.ToServer.Delay(func() time.Duration { return 1100 * time.Millisecond })
 	third := b.stand("c")
 	b.queue(3)
 	first.leave()
@@ -281,7 +281,7 @@ func TestSlow(t *testing.T) {
 		t.Error("b led, though no renewal was confirmed in time")
 	}
 	until(t, "the log to tell", func() bool {
-		return strings.Contains(b.log.String(), "elected, but it could not be confirmed within 2s")
+		return strings.Contains(b.log.String(), "elected, but it could not be confirmed within 4s")
 	})
 	proxy.ToServer.Delay(nil)
 	third.leave()
