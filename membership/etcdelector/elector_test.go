@@ -306,8 +306,9 @@ func TestMargin(t *testing.T) {
 				t.Errorf("the term ended with %v", why)
 			}
 			select {
-			case <-second.calls:
+			case next := <-second.calls:
 				t.Error("b is elected while a's lead stops, within the margin")
+				second.calls <- next
 			case <-time.After(200 * time.Millisecond): // without a margin b is elected in less, as a rule
 			}
 			first.leave(t)
