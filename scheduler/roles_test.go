@@ -325,7 +325,9 @@ func TestElectorFails(t *testing.T) {
 				t.Error("called twice at once")
 			}
 			switch at() {
-			case 1:
+			case 1: // it fails in a term, and leaves that behind
+				go func() { _ = lead(context.WithoutCancel(ctx), 5) }()
+				time.Sleep(100 * time.Millisecond)
 				return errDeclined
 			case 2:
 				panic("no quorum")
@@ -333,9 +335,7 @@ func TestElectorFails(t *testing.T) {
 				return nil
 			case 4:
 				return lead(ctx, 0)
-			case 5: // it fails in a term, and leaves that behind
-				go func() { _ = lead(ctx, 5) }()
-				time.Sleep(100 * time.Millisecond)
+			case 5:
 				return errDeclined
 			}
 			_ = lead(ctx, 7)
@@ -350,11 +350,11 @@ func TestElectorFails(t *testing.T) {
 			c.Elector, c.Logger = f, slog.New(slog.NewTextHandler(log, nil))
 		}
 		a := e.start("a")
-		must(t, a.OnLeader("poller", poller.role("a", 300*time.Millisecond)))
+		must(t, a.OnLeader("poller", poller.role("a", time.Second)))
 		time.Sleep(2 * time.Minute)
 		got := poller.all()
-		if len(got) != 2 || got[0].term != 5 || got[0].end.Sub(got[0].begin) != 400*time.Millisecond || got[1].term != 7 || !got[1].end.IsZero() {
-			t.Errorf("played %+v", got)
+		if len(got) != 2 || got[0].term != 5 || got[0].end.Sub(got[0].begin) != 1100*time.Millisecond || got[1].term != 7 || !got[1].end.IsZero() {
+			t.Fatalf("played %+v", got)
 		}
 		for _, words := range [][]string{{"the elector failed", "declined"}, {"the elector failed", "no quorum", "roles_test.go"}, {"though its context had not ended"}, {"began term 0"}} {
 			if log.count(words...) == 0 {
@@ -370,6 +370,9 @@ func TestElectorFails(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		if pause := calls[1].Sub(got[0].end); pause < time.Second/2 {
+			t.Errorf("called again %v after what it left behind had ended", pause)
+		}
 		for i, at := range calls[1:] {
 			if pause := at.Sub(calls[i]); pause < time.Second<<min(i, 5)/2 {
 				t.Errorf("pause %d is %v", i, pause)

@@ -76,22 +76,30 @@ func fails(r *trial) {
 	r.leave(p)
 }
 
-// linger: Lead waits for a lead that takes its time after the end of its context.
+// linger: Lead waits for a lead that takes its time after the end of its context, and so does the next leader: it is elected once that has
+// returned. (How long at most is each elector's own to say.)
 func linger(r *trial) {
 	cling := make(chan struct{})
 	p := r.stand("a", r.election.Elector("a"), cling)
 	c := r.next()
+	b := r.start("b")
 	p.end()
 	r.over(c)
 	select {
 	case <-p.done:
 		r.Error("Lead has returned while lead runs")
+	case n := <-r.calls:
+		r.Errorf("%s leads while the lead of %s, whose context has just ended, has not returned", n.name, c.name)
+		r.calls <- n
 	case <-time.After(50 * time.Millisecond): // one that does not wait returns in less, as a rule; one that waits never does
 	}
 	close(cling)
 	r.leave(p)
 	if !r.hasLeft(c) {
 		r.Error("Lead has returned before lead has")
+	}
+	if n := r.next(); n.replica != b {
+		r.Errorf("%s leads; only b stands", n.name)
 	}
 }
 

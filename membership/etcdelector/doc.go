@@ -19,7 +19,7 @@
 //
 // That two never lead where somebody else deletes a leader's key or revokes its lease: the next one is elected at that moment, and the leader hears of
 // it a moment later, or at its next renewal. A lead that does not heed the end of its context is renewed no more, and another may be elected
-// while it runs.
+// while it runs, once the margin is over.
 //
 // # What it does
 //
@@ -29,14 +29,15 @@
 // The context of a leader ends, at the latest, a margin before etcd could end its lease, counted from when the last renewal that was confirmed was sent,
 // by the monotonic clock or the host's, whichever says that more has passed. It needs no word of etcd for that. A renewal is confirmed when etcd has renewed the lease and
 // a quorum has said that the key is still the oldest. The context ends at once when the key is deleted or the lease
-// is reported lost. Its Err looks at the clocks itself.
+// is reported lost. Its Err looks at the clocks itself. A replica that is elected, but whose etcd does not confirm that within Trust, resigns.
 //
 // # How to choose the durations
 //
 // Lease > Trust >= 2 x Renew, and Renew > Retry. After the death of a leader nobody leads for a Lease less the time since its last renewal. A short one costs
 // terms that end for no reason where etcd or the replica stalls for longer than Trust less Renew: a disk that syncs slowly, an election of
 // etcd (some seconds), a throttled container. Below 5 s a Lease needs an etcd that is known to be quick. The margin, Lease less Trust, is for
-// what lead does between two looks at its context, and for the speeds of clocks.
+// what lead does between two looks at its context, and for the speeds of clocks. A replica from which etcd answers a call later than in Renew, or two in half of
+// Trust, does not lead.
 //
 // A replica costs etcd one renewal each third of its lease, and while it leads a renewal and a small read each Renew.
 package etcdelector

@@ -46,8 +46,8 @@ func New(c *clientv3.Client, o *Options) (*Elector, error) {
 //
 // Lead waits for lead to return before it resigns or has this replica elected again, and calls of lead never overlap. A lead that returns early
 // resigns, and so does one that panics or fails, which is logged; the replica stands again after a pause. A lead that does not
-// return though its context has ended is waited for, but renewed no more: its key is deleted when the trust is over, and another
-// replica may be elected while it still runs.
+// return though its context has ended is waited for, but renewed no more: its key is deleted once the trust and the margin, Lease less Trust, are over, and
+// another replica may be elected while it still runs.
 //
 // When ctx ends Lead resigns, which takes up to three times Renew where etcd does not answer, and returns nil. It survives an etcd that is
 // away, and logs that. It returns another error where waiting would not help and the error says what to mend: etcd refuses the
@@ -65,7 +65,7 @@ func (e *Elector) Lead(ctx context.Context, lead func(ctx context.Context, term 
 	}
 	for ctx.Err() == nil {
 		begun := time.Now()
-		err := e.stand(ctx, lead)
+		err := e.runCandidacy(ctx, lead)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -84,8 +84,8 @@ func (e *Elector) Lead(ctx context.Context, lead func(ctx context.Context, term 
 	return nil
 }
 
-// stand is one candidacy, with a session of its own: it is elected at most once.
-func (e *Elector) stand(ctx context.Context, lead func(context.Context, int64) error) error {
+// runCandidacy is one candidacy, from its lease to its resignation.
+func (e *Elector) runCandidacy(ctx context.Context, lead func(context.Context, int64) error) error {
 	c, err := e.open(ctx)
 	if err != nil {
 		return err

@@ -139,13 +139,15 @@ func TestRenewed(t *testing.T) {
 	o := b.options("a")
 	o.Renew = time.Second
 	tr := b.lead(b.elector(b.servers.Client(b), o)).elected().ctx.(*term).trust
-	sent := func() time.Duration {
-		tr.mu.Lock()
-		defer tr.mu.Unlock()
-		return tr.sent.mono
-	}
-	first := sent()
-	until(t, "a renewal", func() bool { return sent() > first })
+	first := tr.latest()
+	until(t, "a renewal", func() bool { return tr.latest() > first })
+}
+
+// latest is when the last renewal that was confirmed was sent.
+func (t *trust) latest() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sent.mono
 }
 
 // TestTrust: the trust counts from the sending of what was confirmed, and is not extended once it is over.
@@ -212,29 +214,106 @@ func TestPanic(t *testing.T) {
 	b.stand("b").elected()
 }
 
-// TestClings: a lead that does not return though its context has ended is waited for, but not longer than the trust by the next leader.
+// clinger is a Lead whose lead returns when it is let, whether its context has ended or not.
+type clinger struct {
+	terms   chan context.Context // has room for one
+	end     context.CancelFunc
+	release chan struct{} // lead returns once it is closed
+	done    chan error    // has room for what Lead returned
+}
+
+func cling(t *testing.T, e *Elector) *clinger {
+	ctx, end := context.WithCancel(context.Background())
+	c := &clinger{make(chan context.Context, 1), end, make(chan struct{}), make(chan error, 1)}
+	go func() {
+		c.done <- e.Lead(ctx, func(ctx context.Context, _ int64) error { c.terms <- ctx; <-c.release; return nil })
+	}()
+	return c
+}
+
+// leave lets lead return, and wants nil of Lead.
+func (c *clinger) leave(t *testing.T) {
+	t.Helper()
+	c.end()
+	close(c.release)
+	if err := receive(t, c.done, "a's Lead to return"); err != nil {
+		t.Errorf("Lead returned %v", err)
+	}
+}
+
+// TestClings: a lead that does not return though its context has ended is waited for, but by the next leader not longer than
+// what is left of the trust, and the margin.
 func TestClings(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	ctx, end := context.WithCancel(t.Context())
-	elected, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	o := b.options("a")
-	o.Trust, o.Renew = 2*time.Second, time.Second // the next is not elected by the end of the lease
-	e := b.elector(b.servers.Client(b), o)
-	go func() {
-		done <- e.Lead(ctx, func(context.Context, int64) error { close(elected); <-release; return nil })
-	}()
-	receive(t, elected, "a to be elected")
-	end()
-	b.stand("b").elected()
-	select {
-	case err := <-done:
-		t.Errorf("Lead returned %v while lead runs", err)
-	default:
+	for _, over := range []bool{false, true} {
+		var c clock
+		o := b.options("a")
+		o.Trust = o.Lease - time.Second // the next is not elected by the end of the lease
+		e := b.elector(b.servers.Client(b), o)
+		e.now = c.now
+		first := cling(t, e)
+		term := receive(t, first.terms, "a to be elected")
+		second := b.stand("b")
+		b.queue(2)
+		if over {
+			c.set(0, time.Hour)
+		} else {
+			c.set(0, o.Trust-time.Second)
+			first.end()
+		}
+		if term.Err() == nil {
+			t.Error("the term has not ended")
+		}
+		second.elected()
+		select {
+		case err := <-first.done:
+			t.Errorf("Lead returned %v while lead runs", err)
+		default:
+		}
+		first.leave(t)
+		second.leave()
 	}
-	close(release)
-	if err := receive(t, done, "Lead to return"); err != nil {
-		t.Errorf("Lead returned %v", err)
+}
+
+// TestMargin: where the trust is over long before the lease a lead has the margin to stop in: nobody else is elected before it has returned.
+func TestMargin(t *testing.T) {
+	t.Parallel()
+	for name, trust := range map[string]time.Duration{"a clock is set forward": 42 * time.Minute, "reads fail": 4 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			client := b.servers.Client(b)
+			var fail atomic.Value
+			client.KV = unread{client.KV, &fail}
+			var c clock
+			o := b.options("a")
+			o.Trust, o.Renew = trust, trust/2
+			e := b.elector(client, o)
+			e.now = c.now
+			first := cling(t, e)
+			term := receive(t, first.terms, "a to be elected")
+			second := b.stand("b")
+			b.queue(2)
+			if trust < time.Minute {
+				fail.Store(errors.New("read refused"))
+			} else {
+				c.set(0, 50*time.Minute)
+				_ = term.Err() // looks at it
+			}
+			receive(t, term.Done(), "the term to end")
+			if why := context.Cause(term); why != errTrust {
+				t.Errorf("the term ended with %v", why)
+			}
+			select {
+			case next := <-second.calls:
+				t.Error("b is elected while a's lead stops, within the margin")
+				second.calls <- next
+			case <-time.After(200 * time.Millisecond): // without a margin b is elected in less, as a rule
+			}
+			first.leave(t)
+			second.elected()
+		})
 	}
 }
 

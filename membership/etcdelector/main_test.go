@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		f.Value.Set("16") // these tests wait for leases to end, and leave the processors alone
+		f.Value.Set("8") // these tests wait for leases to end, and leave the processors alone
 	}
 	goleak.VerifyTestMain(etcdservers.Main(m))
 }
@@ -65,10 +65,10 @@ func (b *bench) options(name string) *Options {
 	}
 }
 
-// short are options for tests in which a lease or a trust ends: three seconds and two. Calls of etcd may take one.
+// short are options for tests in which a lease or a trust ends: six seconds and five. Calls of etcd may take two and a half.
 func (b *bench) short(name string) *Options {
 	o := b.options(name)
-	o.Lease, o.Trust, o.Renew = 3*time.Second, 2*time.Second, time.Second
+	o.Lease, o.Trust, o.Renew = 6*time.Second, 5*time.Second, 2500*time.Millisecond
 	return o
 }
 

@@ -27,16 +27,16 @@ type Options struct {
 	Lease time.Duration
 
 	// Trust is how long a leader believes in itself: from the sending of the last renewal that etcd confirmed. Below Lease by a margin
-	// for what lead needs to stop and for clocks that run at different speeds; where etcd grants more than Lease, the margin stays. Default
-	// 7/10 of Lease.
+	// for what lead needs to stop, which no other replica is elected in, and for clocks that run at different speeds; where etcd grants more than
+	// Lease, the margin stays. It also bounds how long an election may take to be confirmed before the replica makes room for others. Default 7/10 of Lease.
 	Trust time.Duration
 
-	// Renew is how often a leader renews, and how long each call of etcd may take. At most half of Trust, so that one
-	// renewal may fail. Default Lease/5.
+	// Renew is how often a leader renews, and how long each call of etcd may take. A renewal is two calls, which take half of Trust together
+	// at most. At most half of Trust, so that one renewal may fail. Default Lease/5.
 	Renew time.Duration
 
-	// Retry is the pause after a first failure; it is jittered, and doubles with each further one, up to Lease or half a minute. Below Renew.
-	// Default Renew/10.
+	// Retry is the pause before a renewal that failed, or a watch that broke, is tried again. Before a replica stands again it is jittered, and doubles with
+	// each further failure, up to Lease or half a minute. Below Renew. Default Renew/10.
 	Retry time.Duration
 
 	// Logger is told of each term and of failures. Nil: slog.Default().

@@ -7,7 +7,7 @@ import (
 )
 
 // serve calls lead, once, and tells why the term ended. It fails where there was no term any more.
-func (c *candidate) serve(ctx context.Context, lead func(context.Context, int64) error) error {
+func (c *candidacy) serve(ctx context.Context, lead func(context.Context, int64) error) error {
 	t := &term{Context: c.ctx, trust: &c.trust, lose: c.lose}
 	if t.Err() != nil {
 		return context.Cause(c.ctx)
@@ -34,16 +34,17 @@ func (c *candidate) serve(ctx context.Context, lead func(context.Context, int64)
 	return nil
 }
 
-// renew confirms the term again and again, and sooner after a failure.
-func (c *candidate) renew() {
-	pause := c.options.Renew
+// renew confirms the term again and again, from one renewal to the next in Renew, and sooner after a failure.
+func (c *candidacy) renew() {
+	pause := c.options.Renew - time.Since(c.asked)
 	for {
 		sleep(c.ctx, pause)
 		if c.ctx.Err() != nil {
 			return
 		}
-		pause = c.options.Renew
-		if err := c.confirm(); err != nil && c.ctx.Err() == nil {
+		err := c.confirm(c.ctx)
+		pause = c.options.Renew - time.Since(c.asked)
+		if err != nil && c.ctx.Err() == nil {
 			pause = c.options.Retry
 			c.log(c.ctx, slog.LevelWarn, "leadership was not renewed", "term", c.rev, "trust", c.trust.left(), "err", err)
 		}
@@ -51,7 +52,7 @@ func (c *candidate) renew() {
 }
 
 // expire ends the term when the trust is over. It looks at least once a Renew, since a suspended machine's timers come late.
-func (c *candidate) expire() {
+func (c *candidacy) expire() {
 	for c.ctx.Err() == nil {
 		left := c.trust.left()
 		if left == 0 {
@@ -63,11 +64,12 @@ func (c *candidate) expire() {
 }
 
 // hand resigns once the term is over and lead has returned. For one that does not return it waits no longer than the trust, which nothing extends
-// any more: whoever waits for a leader has one then.
-func (c *candidate) hand() {
+// any more, and the margin that lead has to stop: whoever waits for a leader has one then. The trust may be over, and so the term, long before etcd ends
+// the lease.
+func (c *candidacy) hand() {
 	<-c.ctx.Done()
 	c.session.Orphan()
-	t := time.NewTimer(c.trust.left())
+	t := time.NewTimer(c.trust.left() + c.margin)
 	defer t.Stop()
 	select {
 	case <-c.returned:

@@ -4,7 +4,7 @@ import clientv3 "go.etcd.io/etcd/client/v3"
 
 // watch loses the candidacy when the own key is deleted. A watch that breaks, or whose revision was compacted, is begun again from what a
 // read says.
-func (c *candidate) watch() {
+func (c *candidacy) watch() {
 	from := c.rev + 1
 	for c.ctx.Err() == nil {
 		gone, next := c.watchFrom(from)
@@ -20,7 +20,7 @@ func (c *candidate) watch() {
 }
 
 // watchFrom watches from a revision on, until the key is deleted or the watch is broken, and returns from where to go on.
-func (c *candidate) watchFrom(from int64) (gone bool, next int64) {
+func (c *candidacy) watchFrom(from int64) (gone bool, next int64) {
 	for r := range c.client.Watch(clientv3.WithRequireLeader(c.ctx), c.key, clientv3.WithRev(from), clientv3.WithFilterPut()) {
 		if len(r.Events) > 0 {
 			return true, from
@@ -30,7 +30,7 @@ func (c *candidate) watchFrom(from int64) (gone bool, next int64) {
 }
 
 // relist reads the key, and returns the revision after that. Where it cannot, the next watch goes on from where the last one did.
-func (c *candidate) relist(from int64) (gone bool, next int64) {
+func (c *candidacy) relist(from int64) (gone bool, next int64) {
 	call, done := c.call(c.ctx)
 	defer done()
 	r, err := c.client.Get(call, c.key)

@@ -13,9 +13,9 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// candidate is one candidacy: a lease, its session, and a key that hangs on it. It is elected once at most; who wants to be again
-// makes another, since a lease that was lost is lost with the key and its place in the queue.
-type candidate struct {
+// candidacy is a lease, its session, and a key that hangs on it. It is elected once at most; who wants to be again
+// begins another, since a lease that was lost is lost with the key and its place in the queue.
+type candidacy struct {
 	*Elector
 	client   *clientv3.Client // the elector's, with a context that ends with the candidacy
 	end      context.CancelFunc
@@ -28,9 +28,12 @@ type candidate struct {
 	ctx  context.Context
 	lose context.CancelCauseFunc
 
-	trust    trust
-	margin   time.Duration // of the lease, which trust leaves
-	doubtful bool          // the last renewal failed
+	trust  trust
+	margin time.Duration // of the lease, which trust leaves
+
+	// Of the goroutine that confirms.
+	asked    time.Time // when the last renewal was sent
+	doubtful bool      // it failed
 
 	running  sync.WaitGroup
 	returned chan struct{} // closed when lead has returned; never has anything in it
@@ -38,9 +41,9 @@ type candidate struct {
 }
 
 // open gets a lease and keeps it alive.
-func (e *Elector) open(ctx context.Context) (*candidate, error) {
+func (e *Elector) open(ctx context.Context) (*candidacy, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	c := &candidate{
+	c := &candidacy{
 		Elector: e, end: end,
 		client:   clientv3.NewCtxClient(life, clientv3.WithZapLogger(e.client.GetLogger())),
 		margin:   e.options.Lease - e.options.Trust,
@@ -49,7 +52,7 @@ func (e *Elector) open(ctx context.Context) (*candidate, error) {
 	}
 	c.client.KV, c.client.Lease, c.client.Watcher = e.client.KV, e.client.Lease, e.client.Watcher
 	c.ctx, c.lose = context.WithCancelCause(ctx)
-	fail := func(err error) (*candidate, error) {
+	fail := func(err error) (*candidacy, error) {
 		c.lose(err)
 		end()
 		return nil, err
@@ -80,13 +83,13 @@ func (e *Elector) open(ctx context.Context) (*candidate, error) {
 }
 
 // call is the context of one call of etcd. A member that has lost its quorum answers at once, so that the client can ask another.
-func (c *candidate) call(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c *candidacy) call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(clientv3.WithRequireLeader(ctx), c.options.Renew)
 }
 
 // announce puts the own key, so that its revision is known and it is watched before Campaign waits for its turn. Campaign finds it there and
 // takes it for its own.
-func (c *candidate) announce() error {
+func (c *candidacy) announce() error {
 	call, done := c.call(c.ctx)
 	defer done()
 	r, err := c.client.Txn(call).
@@ -106,7 +109,7 @@ func (c *candidate) announce() error {
 
 // campaign waits until this replica is elected, and makes sure of it. Campaign of etcd's client says so too where the session has ended or
 // the own key is gone, and waits for ever where these vanish while it waits: its context ends with either.
-func (c *candidate) campaign() error {
+func (c *candidacy) campaign() error {
 	done := make(chan error, 1)
 	go func() { done <- c.election.Campaign(clientv3.WithRequireLeader(c.ctx), c.options.Name) }()
 	var err error
@@ -124,43 +127,73 @@ func (c *candidate) campaign() error {
 	if err != nil {
 		return fmt.Errorf("campaign: %w", err)
 	}
-	for c.ctx.Err() == nil {
-		if err = c.confirm(); err == nil {
-			return nil
-		}
-		sleep(c.ctx, c.options.Retry)
-	}
-	return errors.Join(context.Cause(c.ctx), err)
+	return c.prove()
 }
 
-// confirm renews the lease, makes sure that the own key is still the oldest, and extends the trust from when that was sent. It loses the
-// candidacy where etcd says that it is lost; any other error may pass.
-func (c *candidate) confirm() (err error) {
+// prove confirms that this replica is elected. All others wait behind its key meanwhile, which the session keeps, so one that
+// cannot, as its etcd is too slow for it, makes room.
+func (c *candidacy) prove() error {
+	ctx, end := context.WithTimeout(c.ctx, c.options.Trust)
+	defer end()
+	for {
+		err := c.confirm(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case c.ctx.Err() != nil:
+			return context.Cause(c.ctx)
+		case c.remedy(err) != "":
+			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("elected, but it could not be confirmed within %v: %w", c.options.Trust, err)
+		}
+		sleep(ctx, c.options.Retry)
+	}
+}
+
+// confirm renews the lease, makes sure that the own key is still the oldest, and extends the trust from when the renewal was sent. From then on it
+// takes half of the trust at most: the next one is sent when that is over, if not before, and may take as long. It loses
+// the candidacy where etcd says that it is lost; any other error may pass.
+func (c *candidacy) confirm(ctx context.Context) (err error) {
 	defer func() { c.doubtful = err != nil }()
-	call, done := c.call(c.ctx)
-	defer done()
 	if c.doubtful { // KeepAliveOnce tries again without a pause for as long as nothing answers; reads do not
-		if err := c.oldest(call); err != nil {
+		if err := c.oldest(ctx); err != nil {
 			return err
 		}
 	}
+	ctx, end := context.WithTimeout(ctx, c.options.Trust/2)
+	defer end()
 	sent := c.now()
+	c.asked = time.Now()
+	ttl, err := c.keepAlive(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.oldest(ctx); err != nil {
+		return err
+	}
+	c.trust.confirm(sent, ttl-c.margin)
+	return nil
+}
+
+// keepAlive renews the lease, and returns for how long.
+func (c *candidacy) keepAlive(ctx context.Context) (time.Duration, error) {
+	call, done := c.call(ctx)
+	defer done()
 	r, err := c.client.KeepAliveOnce(call, c.session.Lease())
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		c.lose(errSession)
 	}
 	if err != nil {
-		return fmt.Errorf("renew: %w", err)
+		return 0, fmt.Errorf("renew: %w", err)
 	}
-	if err := c.oldest(call); err != nil {
-		return err
-	}
-	c.trust.confirm(sent, time.Duration(r.TTL)*time.Second-c.margin)
-	return nil
+	return time.Duration(r.TTL) * time.Second, nil
 }
 
 // oldest asks a quorum of etcd whether the own key is the oldest of the election, and as it was made.
-func (c *candidate) oldest(call context.Context) error {
+func (c *candidacy) oldest(ctx context.Context) error {
+	call, done := c.call(ctx)
+	defer done()
 	r, err := c.client.Get(call, c.prefix()+"/", clientv3.WithFirstCreate()...)
 	if err != nil {
 		return fmt.Errorf("read who leads: %w", err)
@@ -177,7 +210,7 @@ func (c *candidate) oldest(call context.Context) error {
 }
 
 // close ends the candidacy, whatever is left of it.
-func (c *candidate) close() {
+func (c *candidacy) close() {
 	c.lose(errReturned)
 	c.running.Wait()
 	c.resign()
@@ -185,7 +218,7 @@ func (c *candidate) close() {
 }
 
 // resign deletes the own key, so that the next replica is elected at once, and gives the lease back, which deletes the key where that failed.
-func (c *candidate) resign() {
+func (c *candidacy) resign() {
 	c.resigned.Do(func() {
 		c.session.Orphan()
 		base := context.WithoutCancel(c.ctx)
@@ -194,7 +227,7 @@ func (c *candidate) resign() {
 			return
 		}
 		call, done := c.call(base)
-		failed := c.election.Resign(call)
+		_, failed := c.client.Delete(call, c.key) // Election.Resign does nothing, and returns nil, where Campaign has not succeeded
 		done()
 		call, done = c.call(base)
 		defer done()
