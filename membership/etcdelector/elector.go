@@ -61,10 +61,13 @@ func (e *Elector) Lead(ctx context.Context, lead func(ctx context.Context, term 
 	}
 	defer e.busy.Store(false)
 	pause := &backoff.ExponentialBackOff{
-		InitialInterval: e.options.Retry, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: min(e.options.Lease, maxPause),
+		InitialInterval: e.options.Retry, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: e.options.Renew,
 	}
 	for ctx.Err() == nil {
 		begun := time.Now()
+		if conn := e.client.ActiveConnection(); conn != nil {
+			conn.ResetConnectBackoff() // which grows to two minutes while etcd is away: our pauses are enough
+		}
 		err := e.runCandidacy(ctx, lead)
 		if ctx.Err() != nil {
 			return nil
@@ -121,7 +124,7 @@ func (e *Elector) remedy(err error) string {
 func (e *Elector) prefix() string { return e.options.Prefix + "/" + leaders }
 
 func (e *Elector) log(ctx context.Context, level slog.Level, msg string, args ...any) {
-	e.options.Logger.Log(context.WithoutCancel(ctx), level, msg, append([]any{"prefix", e.options.Prefix, "replica", e.options.Name}, args...)...)
+	e.options.Logger.Log(context.WithoutCancel(ctx), level, msg, append([]any{"etcd", e.client.Endpoints(), "prefix", e.options.Prefix, "replica", e.options.Name}, args...)...)
 }
 
 // sleep waits until d has passed or ctx ends.

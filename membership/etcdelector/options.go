@@ -36,7 +36,7 @@ type Options struct {
 	Renew time.Duration
 
 	// Retry is the pause before a renewal that failed, or a watch that broke, is tried again. Before a replica stands again it is jittered, and doubles with
-	// each further failure, up to Lease or half a minute. Below Renew. Default Renew/10.
+	// each further failure, up to Renew and half as much more. Below Renew. Default Renew/10.
 	Retry time.Duration
 
 	// Logger is told of each term and of failures. Nil: slog.Default().
@@ -46,7 +46,6 @@ type Options struct {
 const (
 	maxPrefix = 512
 	maxName   = 255
-	maxPause  = 30 * time.Second
 
 	// leaders is the element of a key that ends the Prefix. Keys of "a" and "a/b" share no beginning by it: without it the election of
 	// "a" would wait for the leader of "a/b".
