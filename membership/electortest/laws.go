@@ -4,8 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
+
+// laws are what Run has tests of.
+var laws = []struct {
+	name  string
+	holds func(*trial)
+}{
+	{"Alone", alone},
+	{"Ended", ended},
+	{"Follow", follow},
+	{"Return", returns},
+	{"Fail", fails},
+	{"Linger", linger},
+	{"Kill", kill},
+	{"Cut", cut},
+	{"Again", again},
+	{"Changes", changes},
+}
 
 // alone: who stands alone is elected, with a term above 0 and a context that lives, from which others can be derived. All end with Lead's.
 func alone(r *trial) {
@@ -79,6 +97,8 @@ func fails(r *trial) {
 // linger: Lead waits for a lead that takes its time after the end of its context.
 func linger(r *trial) {
 	cling := make(chan struct{})
+	release := sync.OnceFunc(func() { close(cling) })
+	defer release() // also where the test ends before
 	p := r.stand("a", r.election.Elector("a"), cling)
 	c := r.next()
 	p.end()
@@ -88,7 +108,7 @@ func linger(r *trial) {
 		r.Error("Lead has returned while lead runs")
 	case <-time.After(50 * time.Millisecond): // one that does not wait returns in less, as a rule; one that waits never does
 	}
-	close(cling)
+	release()
 	r.leave(p)
 	if !r.hasLeft(c) {
 		r.Error("Lead has returned before lead has")
@@ -144,11 +164,11 @@ func again(r *trial) {
 }
 
 // changes: many leaders, one after the other, each of which goes in another way.
-func changes(r *trial, n int) {
+func changes(r *trial) {
 	for i := range 3 {
 		r.start(fmt.Sprint("r", i))
 	}
-	for i := range n {
+	for i := range r.changes {
 		c := r.next()
 		switch i % 3 {
 		case 0:
