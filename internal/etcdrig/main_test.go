@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests mostly wait for leases to lapse, so more of them run at once than there are processors.
 	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue {
-		_ = n.Value.Set("5") // a number
+		_ = n.Value.Set("6") // a number
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -20,6 +20,7 @@ func TestEach(t *testing.T) {
 	f.stop(0)
 	f.revoke()
 	f.depart()
+	f.cut(0)
 	f.blind()
 	f.kill(0)
 	f.settle()
