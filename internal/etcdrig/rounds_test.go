@@ -61,7 +61,7 @@ func TestRevokedAndLeft(t *testing.T) {
 	f.settle()
 }
 
-// F50, LD-03: etcd loses its quorum, and later gets it back. Nobody leads without it.
+// F50: etcd loses its quorum, and later gets it back. Nobody leads without it.
 func TestQuorumLost(t *testing.T) {
 	skipSlow(t)
 	t.Parallel()
