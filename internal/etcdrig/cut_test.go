@@ -35,12 +35,20 @@ func (f *fleet) cut(round int) {
 	f.await("the leader that is cut off to leave its role", func() bool {
 		return f.first(0, func(l line) bool { return l.Phase == leftRole && l.Pid == p.Pid() && l.Term == at.Term }) != nil
 	})
-	f.order(p, order{})
-	f.await("what the leader had begun to be finished by it", func() bool {
+	finished := func() bool {
 		return f.first(0, func(l line) bool {
 			return l.Phase == committed && l.Pid == p.Pid() && l.Due == at.Due && l.Fence == at.Fence
 		}) != nil
-	})
+	}
+	lost := func() bool { // its session, by itself: it stood still
+		return f.first(0, func(l line) bool { return l.Phase == session && l.Pid == p.Pid() && l.At > at.At }) != nil
+	}
+	f.await("the ledger", func() bool { return true })
+	if finished() && !lost() {
+		f.Errorf("the run of due %d has ended with term %d of %s, in which it began", at.Due, at.Term, p.name)
+	}
+	f.order(p, order{})
+	f.await("what the leader had begun to be finished by it", func() bool { return finished() || lost() })
 	for _, w := range f.wires[p.name] {
 		mend(w)
 	}
