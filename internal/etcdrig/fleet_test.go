@@ -18,6 +18,7 @@ import (
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/idempotency/sqlite"
 	"github.com/belfry-go/belfry/internal/etcdservers"
+	"github.com/belfry-go/belfry/internal/faultproxy"
 	"github.com/belfry-go/belfry/internal/procs"
 )
 
@@ -32,9 +33,10 @@ type fleet struct {
 	seed  uint64
 	rng   *rand.Rand
 	base  spec
-	etcd  *etcdservers.Servers // nil: the store elects
-	seen  *history             // of etcd; nil likewise
-	store *sqlite.Store        // to read
+	etcd  *etcdservers.Servers           // nil: the store elects
+	seen  *history                       // of etcd; nil likewise
+	wires map[string][]*faultproxy.Proxy // a replica's to etcd
+	store *sqlite.Store                  // to read
 	book  book
 	since int64 // in seconds since 1970; every later due has to be done
 
@@ -78,12 +80,11 @@ func newFleet(t *testing.T, servers int) *fleet {
 		t.Fatal(err)
 	}
 	f := &fleet{T: t, ctx: t.Context(), dir: dir, seed: n, rng: rand.New(rand.NewPCG(n, 0)),
-		base: spec{Store: filepath.Join(dir, "store.db"), Ledger: filepath.Join(dir, "ledger"), Lease: lease()},
-		book: book{path: filepath.Join(dir, "ledger")}, took: map[string][]time.Duration{},
+		base:  spec{Store: filepath.Join(dir, "store.db"), Ledger: filepath.Join(dir, "ledger"), Lease: lease()},
+		wires: map[string][]*faultproxy.Proxy{}, book: book{path: filepath.Join(dir, "ledger")}, took: map[string][]time.Duration{},
 		died: map[int]bool{}, stopped: map[int]bool{}, asked: map[int]bool{}, left: map[int64]bool{}, revoked: map[int64]bool{}, live: map[string]*proc{}}
 	if servers > 0 {
 		f.etcd = etcdservers.Start(t, etcdservers.Config{Members: servers})
-		f.base.Etcd = f.etcd.Endpoints()
 		f.seen = observe(t, f.etcd.Client(t))
 	}
 	t.Cleanup(f.endAll)
@@ -91,6 +92,7 @@ func newFleet(t *testing.T, servers int) *fleet {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b", "c"} {
+		f.wire(name, servers)
 		f.start(name)
 	}
 	f.ready()
@@ -128,6 +130,9 @@ func (f *fleet) start(name string) *proc {
 	defer log.Close()
 	s := f.base
 	s.Name = name
+	for _, w := range f.wires[name] {
+		s.Etcd = append(s.Etcd, "http://"+w.Addr())
+	}
 	for _, l := range f.book.lines {
 		if p := f.live[l.Replica]; l.Phase == gossips && p != nil && p.Pid() == l.Pid {
 			s.Seeds = append(s.Seeds, l.Text)

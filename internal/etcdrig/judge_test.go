@@ -33,7 +33,7 @@ type term struct {
 	number   int64
 	pid      int
 	replica  string
-	beliefs  []int64 // instants at which its context was not over
+	beliefs  []int64 // instants at which its context, or its role's, was not over; they rise
 	end      int64   // in microseconds since 1970: when its process found it over; 0: it did not
 	inRole   int64   // when its role began; 0: it did not
 	leftRole int64   // when it ended, or was seen last
@@ -64,15 +64,15 @@ func (j *judge) judge(rows []idempotency.Run, since, limit int64) []string {
 func (j *judge) gather() {
 	j.terms, j.sessions = map[int64]*term{}, map[int]int{}
 	defer j.complete()
-	believed, ended := trusted, over
+	ended := over
 	if !j.elected {
-		believed, ended = inRole, leftRole
+		ended = leftRole
 	}
 	for _, l := range j.lines {
 		if l.Phase == session {
 			j.sessions[l.Pid]++
 		}
-		if l.Phase != believed && l.Phase != ended && l.Phase != inRole && l.Phase != leftRole {
+		if l.Phase != trusted && l.Phase != over && l.Phase != inRole && l.Phase != leftRole {
 			continue
 		}
 		t := j.terms[l.Term]
@@ -85,29 +85,29 @@ func (j *judge) gather() {
 		}
 		switch l.Phase {
 		case inRole:
+			t.beliefs = append(t.beliefs, l.At) // what the role is told is what its users believe
 			t.leftRole = l.At
 			if t.inRole == 0 {
 				t.inRole = l.At
 			}
+		case trusted:
+			t.beliefs = append(t.beliefs, l.At)
 		case leftRole:
 			t.leftRole = l.At
 		}
-		switch l.Phase {
-		case believed:
-			t.beliefs = append(t.beliefs, l.At)
-		case ended:
+		if l.Phase == ended {
 			t.end = l.Wall
 		}
 	}
 }
 
-// complete sets aside the terms that nobody ever believed in.
+// complete sets aside the terms that nobody ever believed in: they were over as soon as somebody looked.
 func (j *judge) complete() {
 	for n, t := range j.terms {
 		if len(t.beliefs) == 0 {
-			j.fail("terms: %v has a role, and was never believed in", t)
 			delete(j.terms, n)
 		}
+		slices.Sort(t.beliefs) // of two that look
 	}
 }
 
@@ -132,7 +132,7 @@ func (j *judge) judgeOrder() {
 }
 
 // judgeBelief: terms rise with time, and nobody believes in one once the next has begun. Only a term whose lease was revoked under its
-// living holder may be believed in for longer: it cannot know. Where the store elects, a process that stood still may be in its role for a moment more.
+// living holder may be believed in for longer: it cannot know.
 func (j *judge) judgeBelief() {
 	list := slices.SortedFunc(maps.Values(j.terms), func(a, b *term) int { return int(a.number - b.number) })
 	for i, t := range list[1:] {
@@ -141,9 +141,9 @@ func (j *judge) judgeBelief() {
 			j.fail("terms: %v began before %v", t, before)
 		}
 		late := time.Duration(before.last() - t.first())
-		switch excused := j.revoked[before.number] || !j.elected && j.stopped[before.pid]; {
+		switch {
 		case late < 0:
-		case excused:
+		case j.revoked[before.number]:
 			i, _ := slices.BinarySearch(before.beliefs, t.first())
 			j.overlap = max(j.overlap, time.Duration(before.last()-before.beliefs[i]))
 		default:
@@ -158,7 +158,7 @@ func (j *judge) judgeBelief() {
 // hit says that a fault hit the process, or that it lost a session: then it stood still for a lease by itself.
 func (j *judge) hit(pid int) bool { return j.died[pid] || j.stopped[pid] || j.sessions[pid] > 1 }
 
-// judgeDues: each due was done, once, in a term; its effect was repeated only where a process died or stood still.
+// judgeDues: each due was done, once, in a term; its effect was repeated only where a process died or stood still, under another fence.
 func (j *judge) judgeDues(rows []idempotency.Run, since, limit int64) {
 	by := map[int64]idempotency.Run{}
 	for _, r := range rows {
@@ -168,6 +168,8 @@ func (j *judge) judgeDues(rows []idempotency.Run, since, limit int64) {
 		by[r.ID.Due.Unix()] = r
 	}
 	completed, last := map[int64]int{}, map[int64]int64{}
+	type attempt struct{ due, fence int64 }
+	effects := map[attempt]int{}
 	for _, l := range j.lines {
 		r, ours := by[l.Due]
 		switch {
@@ -181,6 +183,10 @@ func (j *judge) judgeDues(rows []idempotency.Run, since, limit int64) {
 			}
 		case l.Phase == effect:
 			last[l.Due] = max(last[l.Due], l.Fence)
+			a := attempt{l.Due, l.Fence}
+			if effects[a]++; effects[a] > 1 {
+				j.fail("repeated: the effect of due %d under fence %d, %d times", l.Due, l.Fence, effects[a])
+			}
 			if l.Fence != r.Fence && !j.hit(l.Pid) {
 				j.fail("repeated: the effect of due %d under fence %d, in process %d that nothing hit; its row has %d", l.Due, l.Fence, l.Pid, r.Fence)
 			}

@@ -21,6 +21,7 @@ const (
 	fencedOff = "fenced"    // etcd refused the term's write
 	started   = "started"   // a handler began
 	effect    = "effect"    // its effect is applied: this line is it
+	held      = "held"      // the handler waits until it is told to go on
 	committed = "committed" // the store answered a finish as written
 	refused   = "refused"   // Hooks.Refused; Text: the cause
 	session   = "session"   // this process has opened a session

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("etcdrig.rounds", 0, "how often each fault is repeated (default: 1 to 10, with the race detector 1)")
+	rounds = flag.Int("etcdrig.rounds", 0, "how often each fault is repeated (default: 2, of the store's election 1; with the race detector 1)")
 	keep   = flag.Bool("etcdrig.keep", false, "keep ledger, store and logs of what passes too")
 	seed   = flag.Uint64("etcdrig.seed", 0, "seed of the faults; 0 draws one")
 )
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests mostly wait for leases to lapse, so more of them run at once than there are processors.
 	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue {
-		_ = n.Value.Set("5") // a number
+		_ = n.Value.Set("6") // a number
 	}
 	goleak.VerifyTestMain(m)
 }

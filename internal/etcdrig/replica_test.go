@@ -44,13 +44,17 @@ type spec struct {
 }
 
 // order is what a replica is told while it runs.
-type order struct{ Arm fault }
+type order struct {
+	Arm  fault
+	Hold bool // runs wait, when their effect is applied, for an order without it
+}
 
 // member is a replica, in the child process.
 type member struct {
 	spec
 	ledger *ledger
 	trap   *trap
+	gate   gate
 	etcd   *clientv3.Client // nil: the store elects
 	work   sync.WaitGroup
 }
@@ -134,6 +138,7 @@ func (m *member) obey(parent *procs.Parent) {
 			return
 		}
 		m.trap.arm(o.Arm)
+		m.gate.set(o.Hold)
 	}
 }
 
@@ -179,6 +184,7 @@ func (m *member) handle(ctx context.Context, o jobs.Occurrence) error {
 	}
 	m.ledger.write(of(effect))
 	m.trap.hit(handler, o.Due.Unix())
+	m.gate.pass(ctx, func() { m.ledger.write(of(held)) })
 	pass(ctx, takes/2)
 	return nil
 }

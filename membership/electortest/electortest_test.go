@@ -101,7 +101,7 @@ func TestSteer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewStatic()
-		r := &trial{T: t, calls: make(chan *call, 10)}
+		r := newTrial(t, nil, 0)
 		a := r.stand("a", s.For("a"), nil)
 		b := r.stand("b", s.For("b"), nil)
 		synctest.Wait()

@@ -4,8 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 )
+
+// laws are what Run has tests of.
+var laws = []struct {
+	name  string
+	holds func(*trial)
+}{
+	{"Alone", alone},
+	{"Ended", ended},
+	{"Follow", follow},
+	{"Return", returns},
+	{"Fail", fails},
+	{"Linger", linger},
+	{"Kill", kill},
+	{"Cut", cut},
+	{"Again", again},
+	{"Changes", changes},
+}
 
 // alone: who stands alone is elected, with a term above 0 and a context that lives, from which others can be derived. All end with Lead's.
 func alone(r *trial) {
@@ -32,10 +51,10 @@ func alone(r *trial) {
 func ended(r *trial) {
 	ctx, end := context.WithCancel(r.Context())
 	end()
-	called := false
-	err := r.election.Elector("a").Lead(ctx, func(context.Context, int64) error { called = true; return nil })
-	if err != nil || called {
-		r.Errorf("Lead returned %v, and called lead: %v; want nil and no call", err, called)
+	var called atomic.Bool // it may be called from anywhere
+	err := r.election.Elector("a").Lead(ctx, func(context.Context, int64) error { called.Store(true); return nil })
+	if err != nil || called.Load() {
+		r.Errorf("Lead returned %v, and called lead: %v; want nil and no call", err, called.Load())
 	}
 }
 
@@ -80,6 +99,8 @@ func fails(r *trial) {
 // returned. (How long at most is each elector's own to say.)
 func linger(r *trial) {
 	cling := make(chan struct{})
+	release := sync.OnceFunc(func() { close(cling) })
+	defer release() // also where the test ends before
 	p := r.stand("a", r.election.Elector("a"), cling)
 	c := r.next()
 	b := r.start("b")
@@ -93,7 +114,7 @@ func linger(r *trial) {
 		r.calls <- n
 	case <-time.After(50 * time.Millisecond): // one that does not wait returns in less, as a rule; one that waits never does
 	}
-	close(cling)
+	release()
 	r.leave(p)
 	if !r.hasLeft(c) {
 		r.Error("Lead has returned before lead has")
@@ -152,11 +173,11 @@ func again(r *trial) {
 }
 
 // changes: many leaders, one after the other, each of which goes in another way.
-func changes(r *trial, n int) {
+func changes(r *trial) {
 	for i := range 3 {
 		r.start(fmt.Sprint("r", i))
 	}
-	for i := range n {
+	for i := range r.changes {
 		c := r.next()
 		switch i % 3 {
 		case 0:

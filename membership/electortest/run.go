@@ -46,28 +46,14 @@ func Run(t *testing.T, c Config) {
 	if c.Changes == 0 {
 		c.Changes = 20
 	}
-	for _, test := range []struct {
-		name string
-		run  func(*trial)
-	}{
-		{"Alone", alone},
-		{"Ended", ended},
-		{"Follow", follow},
-		{"Return", returns},
-		{"Fail", fails},
-		{"Linger", linger},
-		{"Kill", kill},
-		{"Cut", cut},
-		{"Again", again},
-		{"Changes", func(r *trial) { changes(r, c.Changes) }},
-	} {
-		t.Run(test.name, func(t *testing.T) {
+	for _, l := range laws {
+		t.Run(l.name, func(t *testing.T) {
 			if c.Bubble {
-				synctest.Test(t, func(t *testing.T) { test.run(newTrial(t, c.Open)) })
+				synctest.Test(t, func(t *testing.T) { l.holds(newTrial(t, c.Open(t), c.Changes)) })
 				return
 			}
 			t.Parallel()
-			test.run(newTrial(t, c.Open))
+			l.holds(newTrial(t, c.Open(t), c.Changes))
 		})
 	}
 }
@@ -77,8 +63,9 @@ const patience = time.Minute
 
 // trial is one test of one election: it starts replicas, and has each call of lead checked against all others.
 type trial struct {
-	*testing.T
+	testing.TB
 	election Election
+	changes  int        // how many leaders the longest has
 	calls    chan *call // of living replicas, in the order in which they began; roomy enough never to block
 
 	mu    sync.Mutex
@@ -108,8 +95,8 @@ type call struct {
 
 var errLead = errors.New("electortest: lead fails, as the test wants")
 
-func newTrial(t *testing.T, open func(*testing.T) Election) *trial {
-	return &trial{T: t, election: open(t), calls: make(chan *call, 1000)}
+func newTrial(t testing.TB, e Election, changes int) *trial {
+	return &trial{TB: t, election: e, changes: changes, calls: make(chan *call, 1000)}
 }
 
 // stop ends a replica, and waits for it.
