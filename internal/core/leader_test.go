@@ -126,7 +126,7 @@ func (w *crew) elect(i int, term int64) {
 
 func elected() Config {
 	cfg := timing()
-	cfg.Elected = true
+	cfg.Elector = true
 	return cfg
 }
 
