@@ -147,10 +147,13 @@ func TestLeaderLacksCode(t *testing.T) {
 	w.begin(j)
 	w.elect(0, 1)
 	w.until(61 * time.Second)
-	w.done = nil
+	w.done, w.calls["Overview"] = nil, 0
 	w.tell(0, JobsChanged{Roles: true})
 	w.until(79 * time.Second)
 	w.wantRuns() // it may have it again soon
+	if n := w.calls["Overview"]; n > 8 {
+		t.Errorf("the others asked %d times who has what, want each half a lease at most, from the due on", n)
+	}
 	w.until(124 * time.Second)
 	for i, d := range w.done {
 		if due := d.Due.Sub(epoch); due != time.Duration(7+i)*10*time.Second || d.core == 0 || d.Term != 0 || d.at > max(due+3*time.Second, 84*time.Second) {
