@@ -83,12 +83,12 @@ func (c *Core) decide(j *job) (spent int) {
 		c.turned(j)
 	}
 	j.deciding = true
-	hedged, since := c.rankOf(j) > 0, c.leader.row.Since
+	hedged := c.rankOf(j) > 0
 	c.decides.add(d, func(a idempotency.Decided) {
 		j.deciding = false
 		c.reserve(j, -d.Claim)
 		c.decided(j, d, a, hedged)
-		c.tellTwoLead(j, d, a, since)
+		c.tellTwoLead(j, d, a)
 	}, func() {
 		j.deciding = false
 		c.reserve(j, -d.Claim)
@@ -122,16 +122,14 @@ func (c *Core) decided(j *job, d idempotency.Decision, a idempotency.Decided, he
 	}
 }
 
-// tellTwoLead tells of the runs that we would have started as the leader, had not another replica opened their dues: dues of our own
-// term, which began at since, so that two were the leader for a moment. What came before it an earlier leader has opened, as it should.
-func (c *Core) tellTwoLead(j *job, d idempotency.Decision, a idempotency.Decided, since time.Time) {
+// tellTwoLead tells of the runs that we would have started as the leader, had not another replica opened their dues after we came to
+// decide them: so two were the leader for a moment. What was opened before that an earlier leader has opened, as it should.
+func (c *Core) tellTwoLead(j *job, d idempotency.Decision, a idempotency.Decided) {
 	if a.Won || d.Term == 0 || a.Entry.Hash != d.Hash || a.Entry.Opened.Before(d.Opened) {
 		return
 	}
 	for _, due := range d.Run[:min(d.Claim, len(d.Run))] {
-		if !due.Before(since) {
-			c.emit(Refused{Occurrence: c.occurrence(j, idempotency.ID{Job: j.Name, Key: j.Name, Due: due}, 0, 0, nil), Cause: cause(idempotency.Taken)})
-		}
+		c.emit(Refused{Occurrence: c.occurrence(j, idempotency.ID{Job: j.Name, Key: j.Name, Due: due}, 0, 0, nil), Cause: cause(idempotency.Taken)})
 	}
 }
 

@@ -29,6 +29,25 @@ func TestNextLeaderLacksCode(t *testing.T) {
 	w.wantRuns(ran(25*time.Second, 2, 0), ran(30*time.Second, 2, 0))
 }
 
+// While nobody leads a job is edited: who puts that in force opens what was due before, which waits for the leader, and not for its workers.
+func TestEditedWithoutLeader(t *testing.T) {
+	t.Parallel()
+	w := newCrew(t, elected(), "a", "b")
+	w.begin(global(10 * time.Second))
+	w.until(12 * time.Second)
+	edited := JobsChanged{Jobs: []jobs.Job{global(time.Hour).WithDefaults()}}
+	for w.tell(0, edited); w.now < 20*time.Second && len(w.rows()) == 0; {
+		w.until(w.now + time.Millisecond)
+	}
+	if b := w.cores[0].backlog; len(w.rows()) != 1 || len(b.fresh)+len(b.left) > 0 {
+		t.Errorf("opened were %+v; of these %d wait for workers that may not have them", w.rows(), len(b.fresh)+len(b.left))
+	}
+	w.tell(1, edited)
+	w.elect(1, 1)
+	w.until(22 * time.Second)
+	w.wantRuns(ran(10*time.Second, 1, 1))
+}
+
 // A rolling deploy makes a job the leader's, or makes it so no more, and the leader is the last to have the new code: each due runs
 // once, whoever leads. Of an efficiency job, which no store knows the dues of, one may be left out until the others see that the leader has
 // not their code, and run twice until they see that it has; where the leader still takes it for its own, it runs on the owner too.
