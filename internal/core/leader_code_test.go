@@ -21,12 +21,18 @@ func TestNextLeaderLacksCode(t *testing.T) {
 	w.until(23 * time.Second)
 	w.wantRuns(ran(5*time.Second, 2, 0), ran(10*time.Second, 2, 0), ran(15*time.Second, 2, 0), ran(20*time.Second, 2, 0))
 	w.done = nil
+	w.call = func(_ int, name string) error { // what is known of a's code says nothing of b's
+		if name == "Overview" && w.now < 28*time.Second {
+			return errDown
+		}
+		return nil
+	}
 	w.tell(0, Deposed{Term: 1, Why: "the test says so"})
 	w.elect(1, 2)
-	w.until(32 * time.Second)
+	w.until(37 * time.Second)
 	w.wantRuns() // b may have it soon
-	w.until(35 * time.Second)
-	w.wantRuns(ran(25*time.Second, 2, 0), ran(30*time.Second, 2, 0))
+	w.until(39500 * time.Millisecond)
+	w.wantRuns(ran(25*time.Second, 2, 0), ran(30*time.Second, 2, 0), ran(35*time.Second, 2, 0))
 }
 
 // While nobody leads a job is edited: who puts that in force opens what was due before, which waits for the leader, and not for its workers.
