@@ -43,7 +43,7 @@ type Renewal struct {
 type Definition struct {
 	Job      string
 	Schedule string // text form
-	Hash     string // of all that decides the dues
+	Hash     string // of all that decides the dues, and whether they are the leader's
 	Revision int64  // beats first seen
 	Keyed    bool   // each due has a run for each of the job's keys
 	Leader   bool   // its dues are the leader's

@@ -157,11 +157,14 @@ func (j Job) Validate() error {
 
 // Definition is a short stable hash of what decides the job's dues: the text of
 // its schedule, with each H replaced by what the job's name hashes to, and whether
-// it has keys. Two versions of a program that declare a job with the same
-// Definition agree on every occurrence of it. A Custom schedule counts by its name
+// it has keys; and of whether they are the leader's. Two versions of a program that declare a job with the same
+// Definition agree on every occurrence of it, and on whether the leader alone runs it. A Custom schedule counts by its name
 // alone. It is the same with and without the job's defaults.
 func (j Job) Definition() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "belfry definition 1\nschedule %s\nkeys %t\n", j.Schedule.For(j.Name), j.Keys != nil)
+	if j.Placement == Leader { // elsewhere there is no such line: versions that know no leader hash these alike
+		fmt.Fprint(h, "placement leader\n")
+	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }

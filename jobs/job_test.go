@@ -101,6 +101,14 @@ func TestDefinitionIsOfTheDues(t *testing.T) {
 	if later.Definition() == j.Definition() || keyed.Definition() == j.Definition() {
 		t.Error("what decides the dues does not count")
 	}
+	led, other := j, j
+	led.Placement, other.Placement = Leader, EveryReplica
+	if got := led.Definition(); got != "5b20091050bc1387" || led.WithDefaults().Definition() != got {
+		t.Errorf("of the leader's: %s: two versions of a program would not know each other", got)
+	}
+	if other.Definition() != j.Definition() {
+		t.Error("a placement that is not the leader's counts")
+	}
 }
 
 func TestRetryDelay(t *testing.T) {

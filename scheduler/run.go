@@ -60,7 +60,7 @@ func newRunner(s *Scheduler) *runner {
 		Partitions: s.partitions, Concurrency: c.Concurrency,
 		Lease: c.Lease, Grace: c.Grace, Sweep: c.Sweep, Drain: c.Drain,
 		MissedAfter: c.MissedAfter, Horizon: c.Horizon, Retention: c.Retention, Tolerance: tolerance,
-		Store: c.Store != nil, Elected: c.Elector != nil,
+		Store: c.Store != nil, Elector: c.Elector != nil,
 		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 	return &runner{

@@ -79,7 +79,7 @@ type Announce struct {
 	RolledBack           bool
 }
 
-// Stand asks the elector, where Config.Elected says that there is one, to elect this replica, or where On is false, to elect it no more: a
+// Stand asks the elector, where Config.Elector says that there is one, to elect this replica, or where On is false, to elect it no more: a
 // term that it has ends then. What it says is so until the next one; before the first it is not to be elected.
 type Stand struct{ On bool }
 

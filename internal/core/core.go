@@ -21,8 +21,8 @@ type Config struct {
 	// Store is false where there is none: then only efficiency jobs run.
 	Store bool
 
-	// Elected says that an elector elects the leader: see Elected, Deposed and Stand. Else the store does, where it can (idempotency.Leaders).
-	Elected bool
+	// Elector says that there is one, which elects the leader: see Elected, Deposed and Stand. Else the store does, where it can (idempotency.Leaders).
+	Elector bool
 
 	// Rand gives the jitter of retries, nothing else. Never nil.
 	Rand *rand.Rand

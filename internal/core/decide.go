@@ -88,6 +88,7 @@ func (c *Core) decide(j *job) (spent int) {
 		j.deciding = false
 		c.reserve(j, -d.Claim)
 		c.decided(j, d, a, hedged)
+		c.tellTwoLead(j, d, a)
 	}, func() {
 		j.deciding = false
 		c.reserve(j, -d.Claim)
@@ -118,6 +119,17 @@ func (c *Core) decided(j *job, d idempotency.Decision, a idempotency.Decided, he
 		if c.draining { // the others looked when they saw us leave, and it was not there yet
 			c.hintHeirs()
 		}
+	}
+}
+
+// tellTwoLead tells of the runs that we would have started as the leader, had not another replica opened their dues after we came to
+// decide them: so two were the leader for a moment. What was opened before that an earlier leader has opened, as it should.
+func (c *Core) tellTwoLead(j *job, d idempotency.Decision, a idempotency.Decided) {
+	if a.Won || d.Term == 0 || a.Entry.Hash != d.Hash || a.Entry.Opened.Before(d.Opened) {
+		return
+	}
+	for _, due := range d.Run[:min(d.Claim, len(d.Run))] {
+		c.emit(Refused{Occurrence: c.occurrence(j, idempotency.ID{Job: j.Name, Key: j.Name, Due: due}, 0, 0, nil), Cause: cause(idempotency.Taken)})
 	}
 }
 

@@ -84,7 +84,7 @@ type Streamed struct {
 // replica included. It is told before the ring in which they are not.
 type MissingChanged struct{ Missing, InSight int }
 
-// Elected tells that the elector, where Config.Elected says that there is one, has elected this replica: it comes after a Stand, and
+// Elected tells that the elector, where Config.Elector says that there is one, has elected this replica: it comes after a Stand, and
 // Deposed follows once the term is not trusted any more, which is before another replica may be elected.
 type Elected struct{ Term int64 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // HintEvery is how far hints are apart, at least: those that a replica sends, and the sweeps that those which it gets
-// make it do. So handlers that end one after the other cost few messages, and a member that floods others
-// with hints costs each of them ten small reads of the store a second, and no more.
+// make it do, and its looks at who leads. So handlers that end one after the other cost few messages, and a member that floods others
+// with hints costs each of them ten small reads of the store a second, twenty where it has something for a leader to do, and no more.
 const HintEvery = 100 * time.Millisecond
 
 // hinter gathers whom to tell that something lies there for them.

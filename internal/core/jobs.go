@@ -94,7 +94,7 @@ func (c *Core) setJobs(list []jobs.Job, roles bool) {
 	case c.session == nil:
 		c.openSession()
 	case c.session.declared:
-		c.session.declared = false
+		c.session.declared, c.session.since = false, c.now.Mono
 		c.declare()
 	default:
 		c.session.again = true

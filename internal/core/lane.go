@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
 )
@@ -21,6 +22,7 @@ type lane[Q, A any] struct {
 
 	queue  []item[Q, A]
 	flight []item[Q, A]
+	sent   time.Duration // when the batch under way was, the first time
 }
 
 // item is one element of a batch. Exactly one of then and gone is called.
@@ -36,13 +38,16 @@ func (l *lane[Q, A]) add(q Q, then func(A), gone func()) {
 
 func (l *lane[Q, A]) idle() bool { return len(l.queue) == 0 && len(l.flight) == 0 }
 
+// ails says that a batch has not been answered for a Lease, however often it was sent.
+func (l *lane[Q, A]) ails(c *Core) bool { return len(l.flight) > 0 && c.now.Mono-l.sent >= c.cfg.Lease }
+
 // flush sends the next batch if none is under way.
 func (l *lane[Q, A]) flush(c *Core) {
 	if len(l.queue) == 0 || len(l.flight) > 0 || l.bound && c.session == nil {
 		return
 	}
 	n := l.fits()
-	l.flight, l.queue = l.queue[:n:n], l.queue[n:]
+	l.flight, l.queue, l.sent = l.queue[:n:n], l.queue[n:], c.now.Mono
 	if len(l.queue) == 0 {
 		l.queue = nil
 	}

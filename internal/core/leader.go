@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -33,13 +34,13 @@ type leader struct {
 	elected  int64 // the term in which it has; 0: none, or one that is over for it too. Where we do not stand it is only waited out
 	pause    time.Duration
 
-	asking   bool // a call about the row is under way
-	campaign bool // it is a Lead
-	asked    time.Duration
-	next     time.Duration // when to make the next one
-	yields   int           // how often what the leader does beside jobs was ended and has not answered
-	yielding int           // which of these is waited for; 0: none
-	resign   *resigning
+	asking     bool // a call about the row is under way
+	asksToLead bool // it is a Lead
+	asked      time.Duration
+	next       time.Duration // when to make the next one
+	yields     int           // how often what the leader does beside jobs was ended and has not answered
+	yielding   int           // which of these is waited for; 0: none
+	resign     *resigning
 
 	told          ledAs
 	alone, others *share // of the leader's jobs: where we lead, and where we do not
@@ -87,14 +88,40 @@ func (c *Core) unfit() string {
 	case c.cfg.Store && c.session == nil:
 		return "its session ended"
 	}
-	return ""
+	return c.inName()
+}
+
+// inName says which call of the store, of those that a leader needs, has failed for a Lease; empty: none has. Who renews its session
+// and gets Lead answered, but not that call, would lead in name only, and for ever.
+//
+// It is made again and again, whoever leads, and until it is answered we do not stand again. So a replica that ails leaves the lead to the others; and
+// where a call fails for all of them, each leads for a Lease, and then nobody does: they do not pass it around.
+func (c *Core) inName() string {
+	call := ""
+	switch s := c.session; {
+	case s == nil:
+	case !s.declared && c.now.Mono-s.since >= c.cfg.Lease:
+		call = "Declare"
+	case c.sweeper.ails(c):
+		call = "Lagging"
+	case c.decides.ails(c):
+		call = c.decides.name
+	case c.claims.ails(c):
+		call = c.claims.name
+	case c.saves.ails(c):
+		call = c.saves.name
+	}
+	if call == "" {
+		return ""
+	}
+	return fmt.Sprintf("the store has not answered its %s for %v", call, c.cfg.Lease)
 }
 
 // mayLead says that this replica would lead if it were the one.
 func (c *Core) mayLead() bool {
 	l := &c.leader
 	return c.unfit() == "" && l.yielding == 0 && l.resign == nil &&
-		(!c.cfg.Elected || l.standing && l.elected != 0)
+		(!c.cfg.Elector || l.standing && l.elected != 0)
 }
 
 // lead does what there is to do about who leads. It comes after the events of a Step, and before anything starts.
@@ -108,7 +135,7 @@ func (c *Core) lead() {
 	case l.yielding == 0 && l.resign == nil && l.elected == 0 && c.now.Mono >= l.pause && (c.ready() || !c.cfg.Store):
 		c.stand(true)
 	}
-	if !c.cfg.Store && l.term == 0 && c.cfg.Elected && c.mayLead() {
+	if !c.cfg.Store && l.term == 0 && c.cfg.Elector && c.mayLead() {
 		c.beginLead(idempotency.Leader{Term: l.elected, Replica: c.cfg.Replica, Since: c.now.Wall})
 	}
 	c.askLeader()
@@ -116,7 +143,7 @@ func (c *Core) lead() {
 }
 
 func (c *Core) stand(on bool) {
-	if l := &c.leader; c.cfg.Elected && l.standing != on {
+	if l := &c.leader; c.cfg.Elector && l.standing != on {
 		l.standing = on
 		c.emit(Stand{On: on})
 	}
@@ -145,7 +172,7 @@ func (c *Core) deposed(e Deposed) {
 // looksForLeader says that the row matters here.
 func (c *Core) looksForLeader() bool {
 	l, s := &c.leader, c.session
-	return s != nil && (s.campaigned || c.ready() && (len(l.jobs) > 0 || l.roles))
+	return s != nil && (s.askedToLead || c.ready() && (len(l.jobs) > 0 || l.roles))
 }
 
 // askLeader asks who leads, each Sweep and when a hint says so; and so as to be the one, where we may.
@@ -155,15 +182,15 @@ func (c *Core) askLeader() {
 		return
 	}
 	l.asking, l.asked, l.next = true, c.now.Mono, c.now.Mono+c.cfg.Sweep
-	l.campaign = c.ready() && c.mayLead()
+	l.asksToLead = c.ready() && c.mayLead()
 	name, term := "Leader", l.elected
-	if l.campaign {
-		name, s.campaigned = "Lead", true
+	if l.asksToLead {
+		name, s.askedToLead = "Lead", true
 	}
-	campaign := l.campaign
+	asksToLead := l.asksToLead
 	c.emit(newCall(name,
 		func(ctx context.Context, st idempotency.Store) (idempotency.Leader, error) {
-			if campaign {
+			if asksToLead {
 				return st.(idempotency.Leaders).Lead(ctx, s.Session, term)
 			}
 			return st.(idempotency.Leaders).Leader(ctx, s.Namespace)
@@ -332,7 +359,7 @@ func (c *Core) tryResign() {
 // says the same.
 func (c *Core) leftLead() bool {
 	l := &c.leader
-	return l.term == 0 && l.yielding == 0 && !(l.asking && l.campaign) && (l.resign == nil || l.resign.tries >= enough)
+	return l.term == 0 && l.yielding == 0 && !(l.asking && l.asksToLead) && (l.resign == nil || l.resign.tries >= enough)
 }
 
 // tellLed tells who leads, or led last, where that is news.

@@ -115,9 +115,6 @@ func TestEditedUnderOldLeader(t *testing.T) {
 	w.tell(1, JobsChanged{Jobs: []jobs.Job{edited}})
 	w.until(31 * time.Second)
 	w.wantRuns() // 27 s waits: the leader may soon have the code
-	if n := len(w.cores[1].backlog.fresh); n > 0 {
-		t.Errorf("%d runs that it opened wait for its workers, which may not have them", n)
-	}
 	w.until(34 * time.Second)
 	w.wantRuns(ran(27*time.Second, 1, 0))
 	w.until(46 * time.Second)
@@ -134,25 +131,79 @@ func TestEditedUnderOldLeader(t *testing.T) {
 	w.wantRuns(ran(60*time.Second, 1, 2))
 }
 
-// A leader who has not a job at all lets those run it who have; one that lacks it only for a moment keeps it.
+// A leader who has not a job at all lets those run it who have, a Lease and a Sweep or so after a due that it should have opened; when it
+// has the job again, they see so within a Lease.
 func TestLeaderLacksCode(t *testing.T) {
 	t.Parallel()
-	w := newCrew(t, elected(), "a", "b")
-	w.begin(global(4 * time.Second))
+	w := newCrew(t, elected(), "a", "b", "c")
+	j := global(10 * time.Second)
+	j.Missed = jobs.Missed{Policy: jobs.MissedSkip}
+	w.begin(j)
 	w.elect(0, 1)
-	w.until(5 * time.Second)
-	w.done = nil
+	w.until(61 * time.Second)
+	w.done, w.calls["Overview"] = nil, 0
 	w.tell(0, JobsChanged{Roles: true})
-	w.tell(1, RingChanged{Ring: w.cores[1].ring}) // it looks who has what
-	w.until(14 * time.Second)
-	w.wantRuns()
-	w.until(18 * time.Second)
-	w.wantRuns(ran(8*time.Second, 1, 0), ran(12*time.Second, 1, 0), ran(16*time.Second, 1, 0))
+	w.until(79 * time.Second)
+	w.wantRuns() // it may have it again soon
+	if n := w.calls["Overview"]; n > 8 {
+		t.Errorf("the others asked %d times who has what, want each half a lease at most, from the due on", n)
+	}
+	w.until(124 * time.Second)
+	for i, d := range w.done {
+		if due := d.Due.Sub(epoch); due != time.Duration(7+i)*10*time.Second || d.core == 0 || d.Term != 0 || d.at > max(due+3*time.Second, 84*time.Second) {
+			t.Errorf("due %v was started at %v by core %d in term %d", due, d.at, d.core, d.Term)
+		}
+	}
+	if len(w.done) != 6 || len(w.ranges()) != 0 {
+		t.Errorf("%d dues were run, want six; the others: %+v", len(w.done), w.ranges())
+	}
+	w.tell(0, JobsChanged{Roles: true, Jobs: []jobs.Job{j.WithDefaults()}})
+	w.until(136 * time.Second)
 	w.done = nil
-	w.tell(0, JobsChanged{Roles: true, Jobs: []jobs.Job{global(4 * time.Second).WithDefaults()}})
-	w.tell(1, RingChanged{Ring: w.cores[1].ring})
-	w.until(25 * time.Second)
-	w.wantRuns(ran(20*time.Second, 0, 1), ran(24*time.Second, 0, 1))
+	w.until(151 * time.Second)
+	w.wantRuns(ran(140*time.Second, 0, 1), ran(150*time.Second, 0, 1))
+	for i, c := range w.cores[1:] {
+		if !c.held(c.jobs["global"]) {
+			t.Errorf("core %d does not know that the leader has the job again", i+1)
+		}
+	}
+}
+
+// One answer of the store that fails as it is asked who has what code is asked for again: nothing due is lost meanwhile. And where that
+// call fails for long, it is made once a Sweep, not more and more often.
+func TestRosterFails(t *testing.T) {
+	t.Parallel()
+	w := newCrew(t, elected(), "a", "b", "c")
+	j := global(10 * time.Second)
+	j.Missed = jobs.Missed{Policy: jobs.MissedSkip}
+	fails := 3 * time.Second
+	failed := make([]int, 3)
+	w.call = func(i int, name string) error {
+		if name == "Overview" && w.now > 61*time.Second && w.now < 61*time.Second+fails {
+			failed[i]++
+			return errDown
+		}
+		return nil
+	}
+	w.begin(j)
+	w.elect(0, 1)
+	w.until(61 * time.Second)
+	w.tell(1, JobsChanged{Roles: true})
+	w.done = nil
+	w.tell(0, Deposed{Term: 1, Why: "the test says so"})
+	w.elect(1, 2)
+	w.until(101 * time.Second)
+	if len(w.done) != 4 || len(w.ranges()) != 0 || slices.Max(failed) < 2 {
+		t.Errorf("%d dues were run, want four; the others: %+v; by core %v calls failed", len(w.done), w.ranges(), failed)
+	}
+	clear(failed)
+	fails = time.Hour
+	w.until(10 * time.Minute)
+	clear(failed)
+	w.until(11 * time.Minute)
+	if most := slices.Max(failed); most > 65 {
+		t.Errorf("%d calls failed in a minute, want one a second", most)
+	}
 }
 
 // A job with keys is the leader's with all its keys. What it has not claimed when it is deposed, the next leader claims.

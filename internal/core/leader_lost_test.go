@@ -2,6 +2,8 @@ package core
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -151,6 +153,26 @@ func TestLeadHappensLate(t *testing.T) {
 	}
 }
 
+// The session ends, and with it the term; another one is not led before what was done in the first has ended, or half a lease is over.
+func TestRolesEndBeforeNextTerm(t *testing.T) {
+	t.Parallel()
+	w := newCrew(t, timing(), "a")
+	w.slow = true
+	w.begin(global(10 * time.Second))
+	w.until(time.Second)
+	first := w.leads[0]
+	if err := w.store.CloseSession(context.Background(), w.cores[0].session.Session); err != nil {
+		t.Fatal(err)
+	}
+	w.until(4 * time.Second)
+	if first == 0 || w.leads[0] != 0 || !w.cores[0].ready() {
+		t.Errorf("after term %d it leads in %d, with another session: %v", first, w.leads[0], w.cores[0].ready())
+	}
+	if w.until(9 * time.Second); w.leads[0] <= first {
+		t.Errorf("it leads in term %d after half a lease", w.leads[0])
+	}
+}
+
 // The session is lost while a Lead is under way: its answer is of a session that is not ours, and nobody leads in it.
 func TestSessionLostWithLeadUnderWay(t *testing.T) {
 	t.Parallel()
@@ -259,5 +281,33 @@ func TestOldEntryOfNewLeader(t *testing.T) {
 		if i >= len(w.done) || w.done[i].Due.Sub(epoch) != due*time.Second {
 			t.Fatalf("started were %+v, want each due once", w.done)
 		}
+	}
+}
+
+// Two lead for a moment, as far as they know: each due is started once, and the other one tells that it was refused. What an earlier
+// leader has opened is nothing that a later one tells of.
+func TestTwoLeadersAtOneDue(t *testing.T) {
+	t.Parallel()
+	w := newCrew(t, elected(), "a", "b")
+	refused := make([][]string, 2)
+	w.act = func(i int, a Action) []Event {
+		if r, ok := a.(Refused); ok {
+			refused[i] = append(refused[i], fmt.Sprintf("%s %v %s", r.Job, r.Due.Sub(epoch), r.Cause))
+		}
+		return w.acted(i, a)
+	}
+	w.begin(global(10 * time.Second))
+	w.elect(0, 1)
+	w.until(19 * time.Second)
+	w.cores[0].leader.next = time.Hour // it does not look who leads
+	w.elect(1, 2)
+	w.until(21 * time.Second)
+	if w.leads[0] != 1 || w.leads[1] != 2 {
+		t.Fatalf("leads: %v, want both", w.leads)
+	}
+	w.leads[0] = 0 // as those see it who know
+	w.wantRuns(ran(10*time.Second, 0, 1), ran(20*time.Second, 0, 1))
+	if len(refused[0]) != 0 || !slices.Equal(refused[1], []string{"global 20s taken"}) {
+		t.Errorf("refused were %q, want the due that the first has started, by the second", refused)
 	}
 }

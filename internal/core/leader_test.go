@@ -22,6 +22,7 @@ type crew struct {
 	terms []int64  // of all cores' Lead actions, in order
 	led   [][]Led  // by core
 	done  []doneBy // handlers that were started
+	pass  func()   // answers calls that fail late
 }
 
 type doneBy struct {
@@ -126,7 +127,7 @@ func (w *crew) elect(i int, term int64) {
 
 func elected() Config {
 	cfg := timing()
-	cfg.Elected = true
+	cfg.Elector = true
 	return cfg
 }
 

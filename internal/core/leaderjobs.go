@@ -10,11 +10,13 @@ import (
 
 // Who runs a job of the leader:
 //
-//   - The leader runs all of it, and is the first for all of its keys. The others take and open nothing: it is held.
+//   - The leader runs all of it, and opens it and passes over all of its keys at once. What waits, or was orphaned, the store shows by
+//     the ring's ranks, here too: so the leader takes it up to its rank times a Grace later. The others take and open nothing: it is held.
 //   - While nobody leads it is held by all. Where its HandOverAfter has passed without a leader, as far as a replica
 //     has seen, that replica goes by the ring's ranks, as for any job, until it sees a leader.
 //   - Where the leader's session has not announced the job as we have it for a Lease, we go by the ring's ranks too. So
-//     does everybody who has that code, and those who have not can take nothing.
+//     does everybody who has that code, and those who have not can take nothing. Whether it is the leader's is a part of
+//     its definition: a leader with the code of before it was, or of after, has not the job as we have it.
 //
 // Any replica may claim at any time: the ranks only say who goes first, and the store decides who wins.
 //
@@ -77,7 +79,7 @@ func (c *Core) handsOver(j *job) bool {
 		return j.HandOverAfter > 0 && l.read-l.noneAt >= j.HandOverAfter
 	}
 	since, lacks := l.lacks.since[jobAs{j.Name, j.hash}]
-	return lacks && l.lacks.at-since >= c.cfg.Lease
+	return lacks && l.lacks.session == l.row.Session && l.lacks.at-since >= c.cfg.Lease
 }
 
 // leaderChanged looks at all that is the leader's, since other ranks hold for it now. What an entry was when we looked last may be
@@ -125,8 +127,9 @@ func (c *Core) followsLeader() bool {
 	return len(l.jobs) > 0 && l.term == 0 && l.row.Term != 0 && l.row.Until.IsZero()
 }
 
-// tookLeader notes which jobs the leader has not announced, and reports whether that is so of one for less than a Lease.
-func (c *Core) tookLeader(list []idempotency.SessionStatus) (young bool) {
+// tookLeader notes which jobs the leader has not announced, and reports whether there are any: then it is looked again, so that the
+// others take them over, and give them back, in time.
+func (c *Core) tookLeader(list []idempotency.SessionStatus) bool {
 	l := &c.leader
 	i := slices.IndexFunc(list, func(s idempotency.SessionStatus) bool { return s.ID == l.row.Session })
 	if i < 0 || !c.followsLeader() {
@@ -145,7 +148,6 @@ func (c *Core) tookLeader(list []idempotency.SessionStatus) (young bool) {
 			since = c.now.Mono
 		}
 		l.lacks.since[as] = since
-		young = young || c.now.Mono-since < c.cfg.Lease
 	}
-	return young
+	return len(l.lacks.since) > 0
 }

@@ -17,6 +17,8 @@ type roster struct {
 	at     time.Duration             // when the last one was taken
 	asking bool
 	again  bool // something changed since it was asked for
+	failed bool // it is asked for again after a Sweep
+	watch  *timer
 }
 
 // knowing is a member and a definition that it may announce.
@@ -56,13 +58,27 @@ func (c *Core) askRoster() {
 		},
 		func(list []idempotency.SessionStatus, err error) {
 			r.asking = false
-			if err == nil && c.session == s && len(list) > 0 { // else what was known stays so until the next time
+			switch { // where none is taken, what was known stays so until the next time
+			case err != nil && !r.failed:
+				r.failed = true
+				c.after(c.cfg.Sweep, func() {
+					r.failed = false
+					c.askRoster()
+				})
+			case err == nil && c.session == s && len(list) > 0:
 				c.tookRoster(list)
 			}
 			if r.again {
 				c.askRoster()
 			}
 		}))
+}
+
+// overdue has it looked at who has the code of a job that is held, and that its leader has not opened.
+func (c *Core) overdue() {
+	if r := &c.roster; c.followsLeader() && !r.asking && c.now.Mono-r.at >= c.cfg.Lease/2 {
+		c.askRoster()
+	}
 }
 
 func (c *Core) tookRoster(list []idempotency.SessionStatus) {
@@ -74,7 +90,7 @@ func (c *Core) tookRoster(list []idempotency.SessionStatus) {
 			}
 		}
 	}
-	r, young := &c.roster, c.tookLeader(list)
+	r, watch := &c.roster, c.tookLeader(list)
 	before := r.lacks
 	r.lacks, r.at = map[knowing]time.Duration{}, c.now.Mono
 	for _, j := range c.jobs {
@@ -88,11 +104,11 @@ func (c *Core) tookRoster(list []idempotency.SessionStatus) {
 				since = r.at
 			}
 			r.lacks[k] = since
-			young = young || r.at-since < c.cfg.Lease
+			watch = watch || r.at-since < c.cfg.Lease
 		}
 	}
-	if s := c.session; young {
-		c.after(c.cfg.Lease, func() { c.watchRoster(s) })
+	if c.stopTimer(r.watch); watch {
+		r.watch = c.after(c.cfg.Lease, c.askRoster)
 	}
 	c.dropShares()
 	c.sweepSoon(0)

@@ -14,13 +14,14 @@ import (
 type session struct {
 	idempotency.Session
 
-	sent     Instant // when the last confirmed opening or renewal was sent
-	declared bool    // our definitions are announced
-	again    bool    // the jobs changed while declaring
-	controls int64   // of the store, as of when our runs were last listed for it
-	answered int64   // the latest Declare that was
+	sent     Instant       // when the last confirmed opening or renewal was sent
+	declared bool          // our definitions are announced
+	since    time.Duration // when they were to be announced, where they are not
+	again    bool          // the jobs changed while declaring
+	controls int64         // of the store, as of when our runs were last listed for it
+	answered int64         // the latest Declare that was
 
-	campaigned bool // it has called Lead
+	askedToLead bool // it has called Lead
 }
 
 func (c *Core) openSession() {
@@ -80,7 +81,7 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 		return
 	}
 	c.sample(r, sent)
-	c.session = &session{Session: s, sent: sent}
+	c.session = &session{Session: s, sent: sent, since: c.now.Mono}
 	c.emit(Renewed{Session: s.ID, Opened: true, Offset: c.offset()})
 	c.compare(r, sent)
 	if c.draining {
@@ -198,7 +199,7 @@ func (c *Core) lose(why string) {
 	clear(c.workers.asked)
 	clear(c.finished)
 	clear(c.closing)
-	c.sweeper.asking = false
+	c.sweeper.asking, c.sweeper.failed = false, 0
 	c.backlog.reset()
 	c.loseLead()
 	c.cancelSession(s)

@@ -12,11 +12,12 @@ import (
 
 // sweeper looks for what was left lying, and hands it to free workers.
 type sweeper struct {
-	next   time.Duration // when to ask
-	asking bool
-	failed int  // sweeps in a row
-	full   bool // the last answer left something out
-	won    bool // something of it was won
+	next    time.Duration // when to ask
+	asking  bool
+	failed  int           // sweeps in a row
+	failing time.Duration // since when, where they do
+	full    bool          // the last answer left something out
+	won     bool          // something of it was won
 
 	excluded []string // jobs that are ours to run but were not asked for, since they had no room
 	taking   map[idempotency.ID]bool
@@ -85,9 +86,17 @@ func (c *Core) sweep() {
 // sweepFailed tells of sweeps that fail in a row. Other calls may succeed meanwhile, so that the replica looks healthy.
 func (s *sweeper) sweepFailed(c *Core, err error) {
 	const each = 60
-	if s.failed++; s.failed%each == enough {
+	if s.failed++; s.failed == 1 {
+		s.failing = c.now.Mono
+	}
+	if s.failed%each == enough {
 		c.emit(Problem{Err: fmt.Errorf("%d sweeps in a row failed; until one succeeds nothing is opened, and nothing of others taken up: %w", s.failed, err)})
 	}
+}
+
+// ails says that sweeps have failed for a Lease, several in a row.
+func (s *sweeper) ails(c *Core) bool {
+	return s.failed >= enough && c.now.Mono-s.failing >= c.cfg.Lease
 }
 
 // act starts what a sweep found: orphans first, then what waits, then openings and passes.
@@ -114,6 +123,7 @@ func (c *Core) openEntries(l idempotency.Lag) {
 		case j == nil || j.deciding:
 		case c.held(j) && e.Hash == j.hash:
 			j.entry = e // for when we lead
+			c.overdue()
 		case spent >= maxSteps || c.unstarted(l.Now, j, e):
 			c.see(j, e)
 		default:

@@ -60,7 +60,7 @@ func (r *Replica) Start() {
 	r.life++
 	r.onStop = nil
 	c := w.cfg.Timing
-	c.Elected = w.faults(Elector)
+	c.Elector = w.faults(Elector)
 	c.Replica, c.Boot = r.Name, fmt.Sprintf("%s.%d", r.Name, r.life)
 	c.Rand = rand.New(rand.NewPCG(w.cfg.Seed, uint64(r.index)<<32|uint64(r.life)))
 	r.core = core.New(c)
