@@ -64,8 +64,8 @@ const (
 	// Leader runs each due, or all keys of it, on the replica that leads the cluster. While nobody leads, dues wait: a new leader
 	// decides those that came meanwhile as a replica does that was away, by Missed; see Job.HandOverAfter. A run whose
 	// replica stops leading runs on: its claim is what protects it. Correctness jobs are claimed all the same, so that two
-	// leaders for a moment run a due once. Where the leader has not the job's code, as the store knows after a Lease, the
-	// owners of its keys run it.
+	// leaders for a moment run a due once. Where the leader has not the job's code, which a due that it
+	// does not open shows, the owners of its keys run it, a Lease after that; docs/leader.md has what efficiency jobs may lose meanwhile.
 	Leader
 	// EveryReplica runs each due, or each key of it, on every replica that has the job, such as to refresh a
 	// cache. Only for efficiency jobs. A run by hand is one run, on one replica.
