@@ -62,7 +62,7 @@ const (
 	// OneOwner is the default: the owner of the key.
 	OneOwner Placement = iota
 	// Leader runs each due, or all keys of it, on the replica that leads the cluster. While nobody leads, dues wait: a new leader
-	// decides those that came meanwhile as a replica does that was away, by Missed; see Job.HandOverAfter. A run whose
+	// decides those that came meanwhile as a replica does that was away, by Missed; see Job.HandOverAfter. Those of efficiency jobs are left out. A run whose
 	// replica stops leading runs on: its claim is what protects it. Correctness jobs are claimed all the same, so that two
 	// leaders for a moment run a due once. Where the leader has not the job's code, which a due that it
 	// does not open shows, the owners of its keys run it, a Lease after that; docs/leader.md has what efficiency jobs may lose meanwhile.
