@@ -75,8 +75,8 @@ func (c *Core) setLeader(roles bool) {
 	c.dropHeld()
 }
 
-// unfit says why this replica cannot lead; empty: it can.
-func (c *Core) unfit() string {
+// cannotLead says why this replica cannot lead; empty: it can.
+func (c *Core) cannotLead() string {
 	l := &c.leader
 	switch {
 	case c.draining:
@@ -120,14 +120,14 @@ func (c *Core) inName() string {
 // mayLead says that this replica would lead if it were the one.
 func (c *Core) mayLead() bool {
 	l := &c.leader
-	return c.unfit() == "" && l.yielding == 0 && l.resign == nil &&
+	return c.cannotLead() == "" && l.yielding == 0 && l.resign == nil &&
 		(!c.cfg.Elector || l.standing && l.elected != 0)
 }
 
 // lead does what there is to do about who leads. It comes after the events of a Step, and before anything starts.
 func (c *Core) lead() {
 	l := &c.leader
-	switch why := c.unfit(); {
+	switch why := c.cannotLead(); {
 	case why != "" && l.term != 0:
 		c.giveUp(why)
 	case why != "":
@@ -236,7 +236,7 @@ func (c *Core) sawLeader(s *session, row idempotency.Leader) {
 		c.beginLead(row)
 	case ours:
 		if l.term == 0 && l.resign == nil {
-			l.resign = &resigning{term: row.Term, why: c.unfit()}
+			l.resign = &resigning{term: row.Term, why: c.cannotLead()}
 		}
 		return // it is as good as over
 	case l.term != 0:
