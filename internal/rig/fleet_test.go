@@ -4,6 +4,7 @@ package rig
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,7 +17,6 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
-	"github.com/belfry-go/belfry/idempotency/sqlite"
 	"github.com/belfry-go/belfry/internal/procs"
 )
 
@@ -31,7 +31,8 @@ type fleet struct {
 	seed  uint64
 	rng   *rand.Rand
 	base  spec
-	store *sqlite.Store // to read
+	place place
+	store *handle // to read
 	book  book
 	since time.Time // every later due has to be decided
 
@@ -55,10 +56,16 @@ type proc struct {
 	ended bool
 }
 
-// newFleet makes one without replicas. Its folder is kept where the test fails.
+// newFleet makes one without replicas, on SQLite. Its folder is kept where the test fails.
 func newFleet(t *testing.T, base spec) *fleet {
 	t.Helper()
 	skipSlow(t)
+	return newFleetOn(t, sqliteDriver, false, base)
+}
+
+// newFleetOn makes one on any driver, and alone on its server where that is demanded.
+func newFleetOn(t *testing.T, d *driver, alone bool, base spec) *fleet {
+	t.Helper()
 	n := *seed
 	if n == 0 {
 		n = rand.Uint64()
@@ -68,7 +75,7 @@ func newFleet(t *testing.T, base spec) *fleet {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(times(1))*within)
-	base.Store, base.Ledger = filepath.Join(dir, "store.db"), filepath.Join(dir, "ledger")
+	base.Ledger = filepath.Join(dir, "ledger")
 	if base.Lease == 0 {
 		base.Lease, base.Sweep = lease(), 200*time.Millisecond
 	}
@@ -88,9 +95,15 @@ func newFleet(t *testing.T, base spec) *fleet {
 		}
 		os.RemoveAll(dir)
 	})
-	if f.store, err = sqlite.Open(ctx, base.Store, nil); err != nil {
+	f.place = d.newPlace(t, dir, alone)
+	f.base.Store = f.place.site("")
+	if f.store, err = f.base.Store.open(ctx); err != nil {
 		t.Fatal(err)
 	}
+	f.place.ask(t, func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, makeEffects)
+		return err
+	})
 	return f
 }
 
@@ -108,7 +121,7 @@ func (f *fleet) endAll() {
 	}
 	f.readers.Wait()
 	if f.store != nil {
-		if err := f.store.Close(); err != nil {
+		if err := f.store.close(); err != nil {
 			f.Error(err)
 		}
 	}

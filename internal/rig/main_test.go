@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/belfry-go/belfry/internal/testservers"
 )
 
 var (
@@ -43,7 +45,7 @@ func TestMain(m *testing.M) {
 	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue && !slow {
 		_ = n.Value.Set("5") // a number
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testservers.Main(m))
 }
 
 // times is how often a fault is to be repeated that a default round has n times.

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
-	"github.com/belfry-go/belfry/idempotency/sqlite"
 	"github.com/belfry-go/belfry/internal/procs"
 	"github.com/belfry-go/belfry/internal/storecut"
 	"github.com/belfry-go/belfry/jobs"
@@ -59,16 +58,17 @@ func (w work) names() []string {
 
 // spec is the first document that a replica is told. Orders follow.
 type spec struct {
-	Name, Store, Ledger string
-	Seeds               []string
-	Bind, Advertise     string // "": the defaults
-	Secret              []byte // of the gossip; nil: none
-	Profile             membership.Profile
-	Lease, Sweep        time.Duration
-	MissedAfter         time.Duration
-	Concurrency         int
-	Works               []work
-	Fault               *fault // armed from the start
+	Name, Ledger    string
+	Store           site
+	Seeds           []string
+	Bind, Advertise string // "": the defaults
+	Secret          []byte // of the gossip; nil: none
+	Profile         membership.Profile
+	Lease, Sweep    time.Duration
+	MissedAfter     time.Duration
+	Concurrency     int
+	Works           []work
+	Fault           *fault // armed from the start
 }
 
 // order is what a replica is told while it runs.
@@ -123,13 +123,11 @@ func replica() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
-	opening, cancel := context.WithTimeout(ctx, openWithin)
-	defer cancel()
-	store, err := sqlite.Open(opening, m.Store, nil)
+	store, err := openPatiently(ctx, m.Store)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = errors.Join(err, store.close()) }()
 	m.store = storecut.New(store, nil)
 	s, err := scheduler.New(scheduler.Config{
 		Namespace: namespace, Members: cluster, Store: &door{m.store, m.trap}, Concurrency: m.Concurrency,
