@@ -66,6 +66,12 @@ func newFleet(t *testing.T, base spec) *fleet {
 // newFleetOn makes one on any driver, and alone on its server where that is demanded.
 func newFleetOn(t *testing.T, d *driver, alone bool, base spec) *fleet {
 	t.Helper()
+	return newFleetAt(t, base, func(dir string) place { return d.newPlace(t, dir, alone) })
+}
+
+// newFleetAt makes one whose store is at any place, which is told the fleet's folder.
+func newFleetAt(t *testing.T, base spec, at func(dir string) place) *fleet {
+	t.Helper()
 	n := *seed
 	if n == 0 {
 		n = rand.Uint64()
@@ -95,7 +101,7 @@ func newFleetOn(t *testing.T, d *driver, alone bool, base spec) *fleet {
 		}
 		os.RemoveAll(dir)
 	})
-	f.place = d.newPlace(t, dir, alone)
+	f.place = at(dir)
 	f.base.Store = f.place.site("")
 	if f.store, err = f.base.Store.open(ctx); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 type lan struct {
 	*netns.Net
 	hosts map[string]*netns.Host // by the process's name
+	store *netns.Host            // that of the store; nil: it is a file
 }
 
 // newLanFleet makes one without replicas, or skips the test where there are no namespaces.
@@ -26,7 +27,7 @@ func newLanFleet(t *testing.T, base spec) *fleet {
 	skipSlow(t)
 	n := netns.New(t)
 	f := newFleet(t, base)
-	f.lan = &lan{n, map[string]*netns.Host{}}
+	f.lan = &lan{n, map[string]*netns.Host{}, nil}
 	f.base.Secret = make([]byte, 32) // off loopback one is demanded; who may join is not the matter here
 	return f
 }
