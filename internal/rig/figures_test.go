@@ -40,8 +40,8 @@ type figures struct {
 func newFigures(row string) *figures { return &figures{row: row, took: map[string][]time.Duration{}} }
 
 // spread makes so many trials, in fleets that make most at most, as many at once as -parallel allows. A fleet that fails
-// takes none of the others with it: a long run is not stopped by one.
-func (g *figures) spread(t *testing.T, trials, most int, story func(t *testing.T, n int)) {
+// takes none of the others with it: a long run is not stopped by one. The story is told the fleet's number, from 0 on.
+func (g *figures) spread(t *testing.T, trials, most int, story func(t *testing.T, i, n int)) {
 	t.Helper()
 	t.Run("fleets", func(t *testing.T) {
 		for i, left := 0, trials; left > 0; i, left = i+1, left-most {
@@ -49,7 +49,7 @@ func (g *figures) spread(t *testing.T, trials, most int, story func(t *testing.T
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
 				t.Cleanup(func() { g.ended(t, n) }) // the last to be called: the fleet's own may fail
-				story(t, n)
+				story(t, i, n)
 			})
 		}
 	})

@@ -22,6 +22,7 @@ const (
 	committed = "committed" // the store answered a finish as written; Text: the outcome
 	refused   = "refused"   // Hooks.Refused; Text: the cause
 	stuck     = "stuck"     // Hooks.Stuck
+	hedged    = "hedged"    // Hooks.Hedged
 	session   = "session"   // this process has opened a session
 	storeCut  = "store cut" // this process does not reach the store from now on; storeHealed: it does again
 	faulted   = "fault"     // this process is about to do a fault to itself; Text: the fault

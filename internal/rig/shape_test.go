@@ -57,8 +57,7 @@ func TestShapes(t *testing.T) {
 	}
 	const most = 10
 	per := trials(0, 1, 50)
-	g.spread(t, len(queue)*per, min(most, per), func(t *testing.T, n int) {
-		i := places.next()
+	g.spread(t, len(queue)*per, min(most, per), func(t *testing.T, i, n int) {
 		f := newShapeFleet(t, places, i)
 		for range n {
 			f.breaks(g, queue[i%len(queue)].of(f.rng.IntN(3)))
@@ -84,15 +83,13 @@ func (s shape) of(kind int) shape {
 type places struct {
 	list []func(t *testing.T) place
 	all  []string
-	turn chan int
 }
 
 // newPlaces starts a server of each driver that has one, with connections for many fleets; a cut leaves some open for as
 // long as it lasts.
 func newPlaces(t *testing.T) *places {
 	t.Helper()
-	p := &places{turn: make(chan int, 1)}
-	p.turn <- 0
+	p := &places{}
 	args := map[string][]string{"postgres": {"-c", "max_connections=500"}, "mysql": {"--max-connections=500"}}
 	for _, d := range drivers {
 		if d.own == nil {
@@ -103,13 +100,6 @@ func newPlaces(t *testing.T) *places {
 		p.list = append(p.list, func(t *testing.T) place { return place{driver: d, db: s.Database(t)} })
 	}
 	return p
-}
-
-// next numbers the fleets.
-func (p *places) next() int {
-	i := <-p.turn
-	p.turn <- i + 1
-	return i
 }
 
 func (p *places) names() string { return fmt.Sprint(p.all) }
