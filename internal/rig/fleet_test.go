@@ -144,6 +144,16 @@ func (f *fleet) start(name string, armed *fault) *proc {
 // launch starts a process, known here by that name.
 func (f *fleet) launch(name string, s spec) *proc {
 	f.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		f.Fatal(err)
+	}
+	return f.launchAs(exe, name, s, func(s spec) any { return s })
+}
+
+// launchAs is launch of another build of this program, which may want to be told its spec in other words.
+func (f *fleet) launchAs(program, name string, s spec, words func(spec) any) *proc {
+	f.Helper()
 	log, err := os.OpenFile(f.log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		f.Fatal(err)
@@ -163,7 +173,7 @@ func (f *fleet) launch(name string, s spec) *proc {
 	if f.zoneinfo != "" {
 		via = append(via, "env", "ZONEINFO="+f.zoneinfo)
 	}
-	child, err := procs.StartUnder(via, log, role)
+	child, err := procs.StartProgram(program, via, log, role)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -173,7 +183,7 @@ func (f *fleet) launch(name string, s spec) *proc {
 	f.live[name] = p
 	f.mu.Unlock()
 	f.readers.Go(func() { f.read(p) })
-	_ = child.Send(s) // one that cannot be told has ended, and await says so
+	_ = child.Send(words(s)) // one that cannot be told has ended, and await says so
 	f.await(name+" gossips", func() bool { return p.state.Addr != "" || p.ended })
 	return p
 }
