@@ -115,7 +115,7 @@ func newShapeFleet(t *testing.T, places *places, i int) *fleet {
 	}
 	at := places.list[i%len(places.list)](t)
 	newRelay(t, l, at.db.Addr)
-	f := newFleetAt(t, spec{Works: mix()}, func(string) place { return at })
+	f := newFleetAt(t, spec{Works: few(), Lease: shapeLease, Sweep: 500 * time.Millisecond}, func(string) place { return at })
 	f.lan = &lan{n, map[string]*netns.Host{}, store}
 	f.base.Secret = make([]byte, 32)
 	f.base.Store = at.site(l.Addr().String())
@@ -123,6 +123,19 @@ func newShapeFleet(t *testing.T, places *places, i int) *fleet {
 	f.start("d", nil)
 	f.ready()
 	return f
+}
+
+// shapeLease is that of fleets that share two servers with many others: with a shorter one calls would end before they are
+// answered, and not for the network.
+const shapeLease = 5 * time.Second
+
+// few is jobs that leave room for many fleets at once: a due a second without keys, and every fifth second one with some.
+func few() []work {
+	works := []work{{Name: "keyed", Every: 5 * time.Second, Phase: time.Second, Keys: 12, Takes: 20 * time.Millisecond}}
+	for i := range 5 {
+		works = append(works, work{Name: fmt.Sprintf("plain-%d", i), Every: 5 * time.Second, Phase: time.Duration(i) * time.Second, Takes: 20 * time.Millisecond})
+	}
+	return works
 }
 
 // breaks has the network break in a shape for a while, and heal.
@@ -162,9 +175,9 @@ func (f *fleet) breaks(g *figures, s shape) {
 	f.Logf("%s: %s: %q from %q for %v: one again %v after the heal", f.place.name, s.name, side, rest, held.Round(time.Second), took.Round(100*time.Millisecond))
 }
 
-// holds is how long a shape is to last: half a minute, or in a long run anything from three leases to that.
+// holds is how long a shape is to last: half a minute, or in a long run anything from two leases to that.
 func (f *fleet) holds(s shape) time.Duration {
-	const short, whole = 6 * time.Second, 30 * time.Second
+	const short, whole = 2 * shapeLease, 30 * time.Second
 	d := whole
 	if *size == "long" {
 		d = short + time.Duration(f.rng.Int64N(int64(whole-short)))
