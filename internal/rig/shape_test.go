@@ -115,7 +115,7 @@ func newShapeFleet(t *testing.T, places *places, i int) *fleet {
 	}
 	at := places.list[i%len(places.list)](t)
 	newRelay(t, l, at.db.Addr)
-	f := newFleetAt(t, spec{Works: few(), Lease: shapeLease, Sweep: 500 * time.Millisecond}, func(string) place { return at })
+	f := newFleetAt(t, spec{Works: few(), Lease: slowly.Lease, Sweep: slowly.Sweep}, func(string) place { return at })
 	f.lan = &lan{n, map[string]*netns.Host{}, store}
 	f.base.Secret = make([]byte, 32)
 	f.base.Store = at.site(l.Addr().String())
@@ -124,10 +124,6 @@ func newShapeFleet(t *testing.T, places *places, i int) *fleet {
 	f.ready()
 	return f
 }
-
-// shapeLease is that of fleets that share two servers with many others: with a shorter one calls would end before they are
-// answered, and not for the network.
-const shapeLease = 5 * time.Second
 
 // few is jobs that leave room for many fleets at once: a due a second without keys, and every fifth second one with some.
 func few() []work {
@@ -175,9 +171,9 @@ func (f *fleet) breaks(g *figures, s shape) {
 	f.Logf("%s: %s: %q from %q for %v: one again %v after the heal", f.place.name, s.name, side, rest, held.Round(time.Second), took.Round(100*time.Millisecond))
 }
 
-// holds is how long a shape is to last: half a minute, or in a long run anything from two leases to that.
+// holds is how long a shape is to last: half a minute, or in a long run anything from a lease and a half to that.
 func (f *fleet) holds(s shape) time.Duration {
-	const short, whole = 2 * shapeLease, 30 * time.Second
+	const short, whole = 15 * time.Second, 30 * time.Second
 	d := whole
 	if *size == "long" {
 		d = short + time.Duration(f.rng.Int64N(int64(whole-short)))
