@@ -103,12 +103,6 @@ func (c *campaign) String() string {
 	return text
 }
 
-// fleetSize is how many processes a fleet has, and whether it has a server of its own.
-type fleetSize struct {
-	processes int
-	alone     bool
-}
-
 // short tells stories to fleets of three, at once: by driver and whatever else the name says, or on each server.
 func (c *campaign) short(t *testing.T, stories map[string]func(f *fleet)) {
 	t.Helper()
@@ -140,8 +134,8 @@ func (d *driver) share(faults int) int {
 }
 
 // long has a campaign's faults in rounds, each on a new fleet, so that the stores stay small and each row is judged. The
-// drivers go on side by side. A round that fails is told, and others take its place.
-func (c *campaign) long(t *testing.T, faults, round int, story func(f *fleet, n int), size func(d *driver) fleetSize) {
+// drivers go on side by side, each with so many fleets at once. A round that fails is told, and others take its place.
+func (c *campaign) long(t *testing.T, faults, round, lanes int, size func(*driver) int, story func(f *fleet, n int)) {
 	t.Helper()
 	t.Run("on", func(t *testing.T) {
 		for _, d := range drivers {
@@ -151,7 +145,7 @@ func (c *campaign) long(t *testing.T, faults, round int, story func(f *fleet, n 
 					want := d.share(faults)
 					for i := 0; i < 2*want/round/lanes+2 && c.suffered(d.name) < want; i++ {
 						t.Run(fmt.Sprint("round ", i), func(t *testing.T) {
-							c.round(t, d, min(round, want), story, size(d))
+							story(d.large(t, size(d), min(round, want)), min(round, want))
 						})
 						t.Logf("so far %s", c)
 					}
@@ -161,19 +155,17 @@ func (c *campaign) long(t *testing.T, faults, round int, story func(f *fleet, n 
 	})
 }
 
-// lanes are the fleets of one driver that a long campaign has at once.
-const lanes = 2
-
-func (c *campaign) round(t *testing.T, d *driver, faults int, story func(f *fleet, n int), size fleetSize) {
+// large makes a fleet of so many processes that is to suffer so many faults.
+func (d *driver) large(t *testing.T, processes, faults int) *fleet {
 	t.Helper()
 	base := spec{Works: busy(), Lease: lease(), Sweep: 200 * time.Millisecond}
-	if d.shared == nil && size.processes > 3 {
+	if d.shared == nil && processes > 3 {
 		base.Lease = max(4*time.Second, lease()) // SQLite is slow for more
 	}
-	f := newFleetOn(t, d, size.alone, base)
+	f := newFleetOn(t, d, d.shared != nil, base)
 	f.lasts(within + time.Duration(faults)*5*time.Second)
-	f.several(size.processes)
-	story(f, faults)
+	f.several(processes)
+	return f
 }
 
 // busy is mix for more than three.

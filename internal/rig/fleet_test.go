@@ -74,11 +74,13 @@ func newFleetOn(t *testing.T, d *driver, alone bool, base spec) *fleet {
 	if n == 0 {
 		n = rand.Uint64()
 	}
+	at := d.newPlace(t, alone) // before the fleet's end is planned, and so gone after it
 	dir, err := os.MkdirTemp("", "belfry-rig-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(times(1))*within)
+	base.Store = at.site("")
 	base.Ledger = filepath.Join(dir, "ledger")
 	if base.Lease == 0 {
 		base.Lease, base.Sweep = lease(), 200*time.Millisecond
@@ -86,21 +88,20 @@ func newFleetOn(t *testing.T, d *driver, alone bool, base spec) *fleet {
 	if base.Concurrency == 0 {
 		base.Concurrency = 8
 	}
-	f := &fleet{T: t, ctx: ctx, dir: dir, seed: n, rng: rand.New(rand.NewPCG(n, 0)), base: base,
+	f := &fleet{T: t, ctx: ctx, dir: dir, seed: n, rng: rand.New(rand.NewPCG(n, 0)), base: base, place: at,
 		book: book{path: base.Ledger}, died: map[int]bool{}, paused: map[int]bool{}, cut: map[int]bool{},
 		ways: map[string]*faultproxy.Proxy{}, live: map[string]*proc{}, changed: make(chan struct{})}
 	t.Cleanup(func() {
 		f.endAll()
 		cancel()
 		if t.Failed() || *keep {
+			f.place.keep(t, dir)
 			t.Logf("seed %d; ledger, store and logs are kept in %s; repeat with\n\tgo test ./internal/rig -count 1 -run '^%s$'%s -rig.seed %d",
 				n, dir, strings.ReplaceAll(t.Name(), "/", "$/^"), flags(), n)
 			return
 		}
 		os.RemoveAll(dir)
 	})
-	f.place = d.newPlace(t, dir, alone)
-	f.base.Store = f.place.site("")
 	if f.store, err = f.base.Store.open(ctx); err != nil {
 		t.Fatal(err)
 	}

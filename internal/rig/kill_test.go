@@ -33,8 +33,9 @@ func TestKilled(t *testing.T) {
 	skipSlow(t)
 	c := newCampaign("T4", "kills")
 	if *kills > 0 {
-		c.long(t, *kills, 200, func(f *fleet, n int) { f.killed(c, deaths(f, points, n/9, n-n/9*len(points)), 3) },
-			func(d *driver) fleetSize { return fleetSize{5, d.shared != nil} })
+		c.long(t, *kills, 180, 2, func(*driver) int { return 5 }, func(f *fleet, n int) {
+			f.killed(c, deaths(f, points, n/9, n-n/9*len(points)), 3)
+		})
 	} else {
 		c.short(t, map[string]func(f *fleet){
 			"sqlite K0 to K3": func(f *fleet) { f.killed(c, deaths(f, points[:4], times(5), times(10)), 2) },

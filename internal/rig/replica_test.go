@@ -115,7 +115,7 @@ func replica() (err error) {
 	if m.ledger, err = openLedger(m.Ledger, m.Name); err != nil {
 		return err
 	}
-	m.trap = &trap{ledger: m.ledger, ctx: ctx, onward: make(chan struct{}), fault: m.Fault}
+	m.trap = &trap{ledger: m.ledger, ctx: ctx, onward: make(chan struct{}), fault: m.Fault, completed: map[int64]bool{}}
 	gossip := membership.Config{Name: m.Name, Namespace: namespace, Seeds: m.Seeds, Bind: m.Bind, Advertise: m.Advertise, Profile: m.Profile}
 	if m.Secret != nil {
 		gossip.Secrets = [][]byte{m.Secret}
@@ -328,15 +328,17 @@ func (m *member) inTx(ctx context.Context, o jobs.Occurrence) error {
 		ctx, end = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer end()
 	}
+	m.trap.calls.RLock()
 	err := m.handle.effect(ctx, o, func() {
 		m.ledger.write(ofOccurrence(applied, "", o))
 		m.trap.hitBy(kill, "K4", run)
 		m.trap.flight("K5", []line{run})
 	})
+	m.trap.calls.RUnlock()
 	switch {
 	case err == nil:
-		done := ofOccurrence(committed, "done", o)
-		m.ledger.write(done)
+		m.trap.complete(o.Fence)
+		m.ledger.write(ofOccurrence(committed, "done", o))
 		m.trap.hitBy(kill, "K6", run)
 	case !errors.Is(err, jobs.ErrOvertaken):
 		m.ledger.write(ofOccurrence(gaveUp, err.Error(), o))

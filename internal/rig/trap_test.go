@@ -39,8 +39,23 @@ type trap struct {
 	onward chan struct{}   // receives a word to go on; unbuffered
 	calls  sync.RWMutex    // held to read by calls that mostly write to the store
 
-	mu    sync.Mutex
-	fault *fault
+	mu        sync.Mutex
+	fault     *fault
+	completed map[int64]bool // fences of runs that were completed by their handlers
+}
+
+// complete says that a run was completed by its handler, before its finish is sent.
+func (t *trap) complete(fence int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.completed[fence] = true
+}
+
+// open says that a run is not completed before its finish is sent.
+func (t *trap) open(fence int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.completed[fence]
 }
 
 func (t *trap) arm(f fault) {
@@ -178,7 +193,7 @@ func (d *door) won(runs []line) {
 func (d *door) Finish(ctx context.Context, namespace string, f []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
 	var asked, done []line
 	for _, q := range f {
-		if q.Outcome == idempotency.Done {
+		if q.Outcome == idempotency.Done && d.open(q.Fence) {
 			asked = append(asked, ofID("", "", q.ID, q.Fence))
 		}
 	}
