@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -198,12 +199,13 @@ type place struct {
 	server *testservers.Private // that of this fleet alone; nil: there is none, or other tests use it too
 }
 
-// newPlace makes one, for a file in a folder. alone demands a server that no other fleet uses.
-func (d *driver) newPlace(t *testing.T, dir string, alone bool) place {
+// newPlace makes one. alone demands a server that no other fleet uses.
+func (d *driver) newPlace(t *testing.T, alone bool) place {
 	t.Helper()
-	p := place{driver: d, path: filepath.Join(dir, "store.db")}
+	p := place{driver: d}
 	switch {
 	case d.shared == nil:
+		p.path = filepath.Join(memory(t), "store.db")
 	case alone:
 		s := d.own(t, testservers.Options{})
 		p.server, p.db = &s, s.Database(t)
@@ -211,6 +213,29 @@ func (d *driver) newPlace(t *testing.T, dir string, alone bool) place {
 		p.db = d.shared(t).Database(t)
 	}
 	return p
+}
+
+// memory is a folder in memory where there is such a place: no process that is killed takes what it wrote with it, and
+// syncing to a disk that others use would take longer than a call may.
+func memory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "belfry-rig-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// keep copies a store that is a file to a folder.
+func (p place) keep(t *testing.T, to string) {
+	t.Helper()
+	if p.path == "" {
+		return
+	}
+	if err := os.CopyFS(filepath.Join(to, "store"), os.DirFS(filepath.Dir(p.path))); err != nil {
+		t.Error(err)
+	}
 }
 
 // site is where the store is reached, directly or by way of a proxy, whose address is not empty.

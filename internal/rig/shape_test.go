@@ -115,7 +115,7 @@ func newShapeFleet(t *testing.T, places *places, i int) *fleet {
 	}
 	at := places.list[i%len(places.list)](t)
 	newRelay(t, l, at.db.Addr)
-	f := newFleetAt(t, spec{Works: few(), Lease: slowly.Lease, Sweep: slowly.Sweep}, func(string) place { return at })
+	f := newFleetAt(t, at, spec{Works: few(), Lease: slowly.Lease, Sweep: slowly.Sweep})
 	f.lan = &lan{n, map[string]*netns.Host{}, store}
 	f.base.Secret = make([]byte, 32)
 	f.base.Store = at.site(l.Addr().String())

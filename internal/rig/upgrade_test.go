@@ -35,14 +35,28 @@ func TestUpgrades(t *testing.T) {
 	g.spread(t, trials(0, 2, 30), min(3, trials(0, 1, 3)), func(t *testing.T, _, n int) {
 		s := storeFigured(append(mix(), fresh))
 		s.MissedAfter = time.Hour // while no replica has the fresh job its dues wait
+		for i := range s.Works {
+			s.Works[i].InTx = false // the older rig knows no such effects
+		}
 		f := newFleet(t, s)
 		f.three()
 		var stops []int64
+		older := map[int]bool{}
 		for range n {
-			stops = append(stops, f.roll(func(name string) { f.startOlder(program, name) })...)
+			stops = append(stops, f.roll(func(name string) { older[f.startOlder(program, name).Pid()] = true })...)
 			stops = append(stops, f.roll(func(name string) { f.start(name, nil) })...)
 		}
 		f.settle(law{})
+		did := 0
+		for _, l := range f.book.lines {
+			if l.Phase == committed && older[l.Pid] {
+				did++
+			}
+		}
+		t.Logf("%d older replicas completed %d runs", len(older), did)
+		if did == 0 {
+			t.Error("want some")
+		}
 		for _, due := range stops {
 			at := dueIn(due, due+1)
 			g.add("due then or a second later: started late by", lateOf(f.starts(func(r run) bool { return r.job != fresh.Name && at(r) }))...)
@@ -63,17 +77,19 @@ func (f *fleet) roll(start func(name string)) (stops []int64) {
 }
 
 // startOlder is start of an older build, which knew SQLite alone.
-func (f *fleet) startOlder(program, name string) {
+func (f *fleet) startOlder(program, name string) *proc {
 	f.Helper()
 	s := f.base
 	s.Name = name
 	s.Works = slices.DeleteFunc(slices.Clone(s.Works), func(w work) bool { return w.Name == fresh.Name })
-	f.launchAs(program, name, s, func(s spec) any {
+	p := f.spawnAs(program, name, s, func(s spec) any {
 		return struct {
 			spec
 			Store string
 		}{s, s.Store.DSN}
 	})
+	f.await(name+" gossips", func() bool { return p.state.Addr != "" || p.ended })
+	return p
 }
 
 // buildOlder builds the rig of the older version, and returns its path. Where the history does not reach back to it, as
