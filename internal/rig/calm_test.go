@@ -42,9 +42,7 @@ func (f *fleet) five() {
 // T12, F11: each of five replicas has a fifth of a processor, and shares it with a process that takes all it gets. Removals are
 // counted, and nothing is lost or done twice.
 func TestThrottled(t *testing.T) {
-	if *size == "small" {
-		t.Skip("skipped: it is a matter of minutes, beside nothing else; -rig.size long runs it")
-	}
+	recorded(t)
 	base := slowly
 	base.Works = mix()
 	var quotas []*quota

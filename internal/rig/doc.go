@@ -14,11 +14,13 @@
 //	K3  the handler has started         K7  the finish has been answered and told
 //
 // Gossip is on loopback, and is cut by a proxy that carries it. Where network namespaces can be made, which takes root
-// and the ip command, TestLan gives each process a host of its own and has the network itself drop what is cut. The
-// store is a file and has no network: a process that is to lose it hangs its own calls.
+// and the ip command, TestLan and TestShapes give each process a host of its own and have the network itself drop what is
+// cut. A store that is a file has no network: a process that is to lose it hangs its own calls. One on a server is a host
+// of the network too in TestShapes, by a relay: a cut from it leaves half-open connections and transactions behind.
 //
 // The default is a round that takes about two minutes; BELFRY_LONG=1 or -rig.rounds=n repeats the faults, and cuts the
-// network for as long as 120 s. -rig.calm sets how long nothing must happen where nothing is done. A failure prints
+// network for as long as 120 s. -rig.calm sets how long nothing must happen where nothing is done. The tests whose figures
+// are on record make as many faults as -rig.size says, small, ci or long, and say their row in one line. A failure prints
 // its seed and how to repeat it, and keeps its folder: ledger, store and logs. Nothing is asserted about time, but that
 // a healed cluster is one again within twice the time that is promised.
 package rig

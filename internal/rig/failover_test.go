@@ -34,8 +34,9 @@ func storeFigured(works []work) spec {
 // was its own to do and came due when it was gone.
 func TestFailover(t *testing.T) {
 	t.Parallel()
+	recorded(t)
 	g := newFigures("T8")
-	g.spread(t, trials(3, 15, 300), min(mostTrials, trials(3, 5, 10)), func(t *testing.T, _, n int) {
+	g.spread(t, trials(0, 15, 300), min(mostTrials, trials(0, 5, 10)), func(t *testing.T, _, n int) {
 		f := newFleet(t, figured(mix()))
 		f.three()
 		for range n {

@@ -26,6 +26,15 @@ func trials(small, ci, long int) int {
 	return times(small)
 }
 
+// recorded skips a test that is of use for its figures only, and costs a minute.
+func recorded(t *testing.T) {
+	t.Helper()
+	skipSlow(t)
+	if *size == "small" {
+		t.Skip("skipped: it takes about a minute; -rig.size ci runs it, as .ci/run does")
+	}
+}
+
 // figures are what the fleets of one test have in common, and one line in the end. Its methods may be called from any
 // goroutine.
 type figures struct {

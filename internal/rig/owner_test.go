@@ -17,7 +17,7 @@ import (
 func TestBlind(t *testing.T) {
 	t.Parallel()
 	g := newFigures("T10")
-	g.spread(t, trials(1, 3, 200), min(mostTrials, trials(1, 3, 10)), func(t *testing.T, _, n int) {
+	g.spread(t, trials(1, 3, 200), mostTrials, func(t *testing.T, _, n int) {
 		f := newFleet(t, storeFigured(mix()))
 		f.three()
 		for range n {
@@ -57,8 +57,9 @@ var half = work{Name: "half", Every: 2 * time.Second, Keys: 12, Takes: 20 * time
 // of it starts on the others.
 func TestLacking(t *testing.T) {
 	t.Parallel()
+	recorded(t)
 	g := newFigures("T10")
-	g.spread(t, trials(1, 3, 200), min(mostTrials, trials(1, 3, 10)), func(t *testing.T, _, n int) {
+	g.spread(t, trials(1, 3, 200), mostTrials, func(t *testing.T, _, n int) {
 		f := newFleet(t, storeFigured(append(mix(), half)))
 		f.three()
 		for range n {
@@ -107,7 +108,7 @@ func (f *fleet) leave(p *proc) {
 func TestHung(t *testing.T) {
 	t.Parallel()
 	g := newFigures("T10")
-	g.spread(t, trials(1, 3, 200), min(mostTrials, trials(1, 3, 10)), func(t *testing.T, _, n int) {
+	g.spread(t, trials(1, 3, 200), mostTrials, func(t *testing.T, _, n int) {
 		s := storeFigured(mix())
 		for i := range s.Works {
 			s.Works[i].Timeout = time.Second
@@ -154,9 +155,10 @@ func (f *fleet) hangs(g *figures, p *proc) {
 // nobody takes their work from them.
 func TestBusy(t *testing.T) {
 	t.Parallel()
+	recorded(t)
 	g := newFigures("T10")
 	slowWork := work{Name: "slow", Every: 8 * time.Second, Keys: 24, Takes: time.Second}
-	g.spread(t, trials(1, 3, 200), min(mostTrials, trials(1, 3, 10)), func(t *testing.T, _, n int) {
+	g.spread(t, trials(1, 3, 200), mostTrials, func(t *testing.T, _, n int) {
 		s := storeFigured([]work{slowWork})
 		s.Concurrency = 2
 		f := newFleet(t, s)

@@ -78,7 +78,7 @@ func (f *fleet) merged(what string) {
 	f.ready()
 	took := time.Since(from)
 	f.Logf("%s: one again %v after the heal", what, took.Round(100*time.Millisecond))
-	if took > mergedMost && f.seen(before).Stalls == 0 {
+	if took > mergedMost && f.seen(before).Stalls == 0 && *size != "long" { // there times are figures
 		f.Errorf("%s: one again %v after the heal; promised are %v", what, took, mergedGoal)
 	}
 }

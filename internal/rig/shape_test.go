@@ -23,7 +23,7 @@ type shape struct {
 	least         time.Duration // that it lasts, where it is to be longer than others
 }
 
-// shapes are the eight of T7. What one direction and a long time are lost of changes from trial to trial.
+// shapes are the eight of T7. What is lost in one direction or for long changes from trial to trial.
 var shapes = []shape{
 	{name: "gossip 2|2", gossip: true},
 	{name: "store 2|2", store: true},
@@ -45,10 +45,7 @@ var losses = []shape{{name: "loss 5 %", loss: 5}, {name: "loss 20 %", loss: 20},
 // each shape, whole or in one direction. Nothing is lost and nothing done twice, and after the heal they are one again.
 func TestShapes(t *testing.T) {
 	t.Parallel()
-	skipSlow(t)
-	if *size == "small" {
-		t.Skip("skipped: each shape takes a minute; -rig.size ci runs it, as .ci/run does")
-	}
+	recorded(t)
 	g := newFigures("T7")
 	places := newPlaces(t)
 	queue := shapes[:shapesOfCI]
@@ -65,7 +62,7 @@ func TestShapes(t *testing.T) {
 		f.settle(law{})
 	})
 	g.say(t, "%d shapes x %d, on %s", len(queue), per, places.names())
-	if m := g.median("merged after"); m > mergedMost {
+	if m := g.median("merged after"); m > mergedMost && *size == "ci" { // in a long run times are figures
 		t.Errorf("merged %v after the heal in the median; promised are %v", m, mergedGoal)
 	}
 }

@@ -26,10 +26,7 @@ var fresh = work{Name: "fresh", Every: 3 * time.Second, Keys: 8, Takes: 20 * tim
 // would be switched is only what somebody thought of.
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
-	skipSlow(t)
-	if *size == "small" {
-		t.Skip("skipped: an older version is built, which takes a while; -rig.size ci runs it, as .ci/run does")
-	}
+	recorded(t)
 	program := buildOlder(t)
 	g := newFigures("T19")
 	g.spread(t, trials(0, 2, 30), min(3, trials(0, 1, 3)), func(t *testing.T, _, n int) {
