@@ -42,7 +42,7 @@ func TestFailover(t *testing.T) {
 		for range n {
 			f.failover(g)
 		}
-		f.settle(law{})
+		g.judged(n, f.settle(law{}))
 	})
 	g.say(t, "owners killed with due work, lease %v", figured(nil).leased())
 }
@@ -132,6 +132,7 @@ func TestStoppedOnDue(t *testing.T) {
 			f.ready()
 		}
 		j := f.settle(law{})
+		g.judged(n, j)
 		for r, row := range j.rows {
 			if row.crashes > 0 && j.lost == 0 {
 				t.Errorf("%v has %d crashes", r, row.crashes)

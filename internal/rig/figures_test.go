@@ -5,6 +5,7 @@ package rig
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,41 +39,55 @@ func recorded(t *testing.T) {
 // figures are what the fleets of one test have in common, and one line in the end. Its methods may be called from any
 // goroutine.
 type figures struct {
-	row string // of the table of figures, such as T7
+	*campaign // whose name is the row of the table of figures, such as T7
 
 	mu     sync.Mutex
-	done   int // trials whose fleet was judged and broke no law
-	failed int // fleets that failed
+	trials int // that were judged
+	failed int // fleets
 	took   map[string][]time.Duration
 }
 
-func newFigures(row string) *figures { return &figures{row: row, took: map[string][]time.Duration{}} }
+func newFigures(row string) *figures {
+	return &figures{campaign: newCampaign(row, ""), took: map[string][]time.Duration{}}
+}
 
-// spread makes so many trials, in fleets that make most at most, as many at once as -parallel allows. A fleet that fails
-// takes none of the others with it: a long run is not stopped by one. The story is told the fleet's number, from 0 on.
+// spread makes so many trials, in fleets that make most at most, as many at once as -parallel allows. The story is told
+// the fleet's number, from 0 on. A fleet that fails takes none of the others with it, and in a long run another takes its
+// place: the test fails all the same, with all its figures.
 func (g *figures) spread(t *testing.T, trials, most int, story func(t *testing.T, i, n int)) {
 	t.Helper()
-	t.Run("fleets", func(t *testing.T) {
+	tries := 1
+	if *size == "long" {
+		tries = 3
+	}
+	t.Run("fleet", func(t *testing.T) { // returns when all have come to their end
 		for i, left := 0, trials; left > 0; i, left = i+1, left-most {
 			n := min(most, left)
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
-				t.Cleanup(func() { g.ended(t, n) }) // the last to be called: the fleet's own may fail
-				story(t, i, n)
+				for try := range tries {
+					if t.Run(fmt.Sprint("try ", try), func(t *testing.T) { story(t, i, n) }) {
+						return
+					}
+					g.fails()
+				}
 			})
 		}
 	})
 }
 
-func (g *figures) ended(t *testing.T, trials int) {
+func (g *figures) fails() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case t.Failed():
-		g.failed++
-	case !t.Skipped():
-		g.done += trials
-	}
+	g.failed++
+}
+
+// judged counts what the judge said of a fleet that made so many trials.
+func (g *figures) judged(trials int, j *judge) {
+	g.campaign.judged(j)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.trials += trials
 }
 
 // add keeps times of a kind.
@@ -82,25 +97,24 @@ func (g *figures) add(kind string, took ...time.Duration) {
 	g.took[kind] = append(g.took[kind], took...)
 }
 
-// say logs the line of the row. A test of which every fleet was skipped has none.
+// say logs the line of the row, unless every fleet was skipped.
 func (g *figures) say(t *testing.T, format string, a ...any) {
 	t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.done+g.failed == 0 {
+	if g.trials+g.failed == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s: %s: %d judged, 0 lost, 0 double", g.row, fmt.Sprintf(format, a...), g.done)
-	if g.failed > 0 {
-		text += fmt.Sprintf(", AND %d FLEETS FAILED", g.failed)
+	text := fmt.Sprintf("%s: %d %s, %d runs: %d lost, %d double, %d other breaches",
+		g.name, g.trials, fmt.Sprintf(format, a...), g.runs, g.lost, g.doubled, g.other)
+	for _, what := range slices.Sorted(maps.Keys(g.extra)) {
+		text += fmt.Sprintf("; %s %d", what, g.extra[what])
 	}
-	var kinds []string
-	for kind := range g.took {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	for _, kind := range kinds {
+	for _, kind := range slices.Sorted(maps.Keys(g.took)) {
 		text += "; " + kind + " " + summary(g.took[kind])
+	}
+	if g.failed > 0 {
+		text += fmt.Sprintf("; %d FLEETS FAILED, see above", g.failed)
 	}
 	t.Log(text)
 }

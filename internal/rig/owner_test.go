@@ -23,7 +23,7 @@ func TestBlind(t *testing.T) {
 		for range n {
 			f.blind(g, f.anyone(nil))
 		}
-		f.settle(law{})
+		g.judged(n, f.settle(law{}))
 	})
 	g.say(t, "owners blind to the store")
 }
@@ -65,7 +65,7 @@ func TestLacking(t *testing.T) {
 		for range n {
 			f.lacks(g, f.anyone(nil))
 		}
-		f.settle(law{})
+		g.judged(n, f.settle(law{}))
 	})
 	g.say(t, "owners that lack a job")
 }
@@ -123,7 +123,7 @@ func TestHung(t *testing.T) {
 		for range n {
 			f.hangs(g, a)
 		}
-		f.settle(law{})
+		g.judged(n, f.settle(law{}))
 	})
 	g.say(t, "owners whose only worker hangs, timeout 1 s")
 }
@@ -168,12 +168,13 @@ func TestBusy(t *testing.T) {
 		f.await(fmt.Sprintf("%d dues to be over", n), func() bool { return dues(time.Now().Unix()-8) >= int64(n) })
 		hedges := f.hedges(from)
 		g.add("keys started late by", lateOf(f.starts(dueIn(from+1, from+8*int64(n))))...)
+		g.note("hedged claims", hedges)
 		if stalls := f.seen(before).Stalls; hedges > 0 && stalls == 0 {
 			t.Errorf("%d claims were hedged, of owners that were busy", hedges)
 		}
-		f.settle(law{})
+		g.judged(n, f.settle(law{}))
 	})
-	g.say(t, "dues of owners that are busy with slow handlers, 0 hedged claims")
+	g.say(t, "dues of owners that are busy with slow handlers")
 }
 
 // hedges counts the claims of what another replica owns, of runs that came due later than an instant.

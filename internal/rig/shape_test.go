@@ -59,9 +59,9 @@ func TestShapes(t *testing.T) {
 		for range n {
 			f.breaks(g, queue[i%len(queue)].of(f.rng.IntN(3)))
 		}
-		f.settle(law{})
+		g.judged(n, f.settle(law{}))
 	})
-	g.say(t, "%d shapes x %d, on %s", len(queue), per, places.names())
+	g.say(t, "networks that broke, in %d shapes, on %s", len(queue), places.names())
 	if m := g.median("merged after"); m > mergedMost && *size == "ci" { // in a long run times are figures
 		t.Errorf("merged %v after the heal in the median; promised are %v", m, mergedGoal)
 	}
@@ -135,6 +135,9 @@ func few() []work {
 func (f *fleet) breaks(g *figures, s shape) {
 	f.Helper()
 	names := f.names()
+	if len(names) != 4 {
+		f.Fatalf("of four replicas %q live", names)
+	}
 	f.rng.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
 	side, rest := names[:2], names[2:]
 	if s.few {
@@ -162,6 +165,7 @@ func (f *fleet) breaks(g *figures, s shape) {
 	healed := time.Now()
 	f.ready()
 	took := time.Since(healed)
+	g.note(s.name, 1)
 	g.add("merged after", took)
 	f.refresh()
 	g.add("late while cut", lateOf(f.starts(dueIn(began.Unix()+1, healed.Unix()-1)))...)

@@ -43,7 +43,7 @@ func TestUpgrades(t *testing.T) {
 			stops = append(stops, f.roll(func(name string) { older[f.startOlder(program, name).Pid()] = true })...)
 			stops = append(stops, f.roll(func(name string) { f.start(name, nil) })...)
 		}
-		f.settle(law{})
+		g.judged(n, f.settle(law{}))
 		did := 0
 		for _, l := range f.book.lines {
 			if l.Phase == committed && older[l.Pid] {
