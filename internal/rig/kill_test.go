@@ -33,7 +33,7 @@ func TestKilled(t *testing.T) {
 	skipSlow(t)
 	c := newCampaign("T4", "kills")
 	if *kills > 0 {
-		c.long(t, *kills, 180, 2, func(*driver) int { return 5 }, func(f *fleet, n int) {
+		c.long(t, *kills, 180, *lanes, func(*driver) int { return 5 }, func(f *fleet, n int) {
 			f.killed(c, deaths(f, points, n/9, n-n/9*len(points)), 3)
 		})
 	} else {
