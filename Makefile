@@ -1,6 +1,6 @@
 # `make help` lists the targets. All need Go alone, but for race and ci, which need a C compiler too.
 .DEFAULT_GOAL := help
-.PHONY: help test race lint bench measure cover fuzz long ci
+.PHONY: help test race lint bench measure cover fuzz long long-T4 long-T5 ci
 
 PKG ?= ./...
 BENCH ?= .
@@ -42,6 +42,12 @@ long: ## Simulate many clusters, kill many replicas and many leaders (SEEDS=1000
 	go test ./internal/sim -run TestExplore -count 1 -timeout 0 -v -sim.seeds $(SEEDS) -sim.from $(FROM)
 	go test ./examples/... -run TestNight -count 20 -timeout 0 -v
 	go test ./internal/etcdrig -count 1 -timeout 0 -v -etcdrig.rounds 200
+
+long-T4: ## Kill 10,000 processes, at each point in the life of a run, on all drivers
+	go test ./internal/rig -run '^TestKilled$$' -count 1 -timeout 0 -v -rig.kills 10000
+
+long-T5: ## Pause 2,000 processes for 1.5 to 5 leases, on all drivers
+	go test ./internal/rig -run '^TestPaused$$' -count 1 -timeout 0 -v -rig.pauses 2000
 
 ci: ## Run all that must pass before a change lands
 	./.ci/run

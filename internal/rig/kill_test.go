@@ -43,7 +43,7 @@ func TestKilled(t *testing.T) {
 			"server":          func(f *fleet) { f.killed(c, deaths(f, points, times(1), times(2)), 2) },
 		})
 	}
-	t.Log(c)
+	c.tell(t)
 }
 
 // deaths are so many at each point, and so many at random, in any order.

@@ -30,7 +30,7 @@ func TestPaused(t *testing.T) {
 			"server": func(f *fleet) { f.rested(c, times(6), 2) },
 		})
 	}
-	t.Log(c)
+	c.tell(t)
 }
 
 // rested is the story of a fleet whose processes are paused, up to its judgement.
