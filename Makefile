@@ -1,6 +1,6 @@
 # `make help` lists the targets. All need Go alone, but for race and ci, which need a C compiler too.
 .DEFAULT_GOAL := help
-.PHONY: help test race lint bench measure cover fuzz long long-T4 long-T5 ci
+.PHONY: help test race lint bench measure cover fuzz long ci
 
 PKG ?= ./...
 BENCH ?= .
@@ -60,9 +60,9 @@ long-T1: ## Simulate many clusters under random faults (SEEDS=100000, from seed 
 # T3
 
 long-T4: ## Kill 10,000 replicas at each point in the life of a run, on all stores, and many leaders
-	$(LONG) ./internal/rig -run '^TestKilled$$' -rig.kills 10000
 	$(LONG) ./examples/... -run TestNight -count 20
 	$(LONG) ./internal/etcdrig -etcdrig.rounds 200
+	$(LONG) ./internal/rig -run '^TestKilled$$' -rig.kills 10000
 
 long-T5: ## Pause 2,000 replicas for 1.5 to 5 leases, on all stores
 	$(LONG) ./internal/rig -run '^TestPaused$$' -rig.pauses 2000

@@ -85,6 +85,9 @@ func newFleetOn(t *testing.T, d *driver, alone bool, base spec) *fleet {
 	if base.Lease == 0 {
 		base.Lease, base.Sweep = lease(), 200*time.Millisecond
 	}
+	if base.MissedAfter == 0 {
+		base.MissedAfter = within // however long the machine lets the replicas wait, what was due is to run
+	}
 	if base.Concurrency == 0 {
 		base.Concurrency = 8
 	}

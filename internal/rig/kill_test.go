@@ -65,31 +65,33 @@ func deaths(f *fleet, points []string, each, at int) (queue []fault) {
 // latest due of each job, and all of it is on record.
 func TestAllKilled(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, spec{MissedAfter: 2 * time.Second, Works: []work{
+	base := spec{MissedAfter: 2 * time.Second, Works: []work{
 		{Name: "plain", Every: 2 * time.Second, Takes: 20 * time.Millisecond},
 		{Name: "other", Every: 2 * time.Second, Phase: time.Second, Takes: 20 * time.Millisecond},
 		{Name: "keyed", Every: 2 * time.Second, Keys: 12, Takes: 20 * time.Millisecond},
-	}})
-	for range times(1) {
-		a, b, c := f.three()
-		f.await("work", func() bool {
-			return f.wrote(a, effect, "") != nil && f.wrote(b, effect, "") != nil && f.wrote(c, effect, "") != nil
-		})
-		for _, p := range []*proc{a, b, c} {
-			f.signal(p, syscall.SIGKILL)
+	}}
+	each(t, base, func(t *testing.T, f *fleet) {
+		for range times(1) {
+			all := f.several(3)
+			f.await("work", func() bool {
+				return !slices.ContainsFunc(all, func(p *proc) bool { return f.wrote(p, effect, "") == nil })
+			})
+			for _, p := range all {
+				f.signal(p, syscall.SIGKILL)
+			}
+			for _, p := range all {
+				f.dead(p, fault{Act: random})
+			}
+			f.pass(7 * time.Second)
 		}
-		for _, p := range []*proc{a, b, c} {
-			f.dead(p, fault{Act: random})
+		f.three()
+		j := f.settle(law{missed: true})
+		for _, w := range f.base.Works {
+			if !slices.ContainsFunc(j.spans, func(s span) bool { return s.job == w.Name && s.count > 0 }) {
+				t.Errorf("job %s: nothing was missed", w.Name)
+			}
 		}
-		f.pass(7 * time.Second)
-	}
-	f.three()
-	j := f.settle(law{missed: true})
-	for _, w := range f.base.Works {
-		if !slices.ContainsFunc(j.spans, func(s span) bool { return s.job == w.Name && s.count > 0 }) {
-			t.Errorf("job %s: nothing was missed", w.Name)
-		}
-	}
+	})
 }
 
 // F31: one of 501 keys kills its process, again and again. It fails alone.

@@ -27,7 +27,7 @@ import (
 
 const (
 	namespace  = "rig"
-	openWithin = 30 * time.Second
+	openWithin = 2 * time.Minute
 )
 
 // work is a kind of job.
