@@ -81,7 +81,7 @@ func newFleetOn(t *testing.T, d *driver, alone bool, base spec) *fleet {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(times(1))*within)
 	base.Store = at.site("")
-	base.Ledger = filepath.Join(dir, "ledger")
+	base.Ledger, base.SeedFile = filepath.Join(dir, "ledger"), filepath.Join(dir, "seeds")
 	if base.Lease == 0 {
 		base.Lease, base.Sweep = lease(), 200*time.Millisecond
 	}

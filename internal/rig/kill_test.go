@@ -5,7 +5,9 @@ package rig
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -132,6 +134,7 @@ func (f *fleet) slay(c *campaign, queue []fault, atOnce int) {
 	troubles := f.troubles(len(queue))
 	condemned, began := map[*proc]fault{}, map[*proc]time.Time{}
 	for died := 0; len(queue) > 0 || len(condemned) > 0; {
+		f.seeds()
 		for len(condemned) < atOnce && len(queue) > 0 {
 			p := f.fit(condemned)
 			if p == nil {
@@ -167,7 +170,28 @@ func (f *fleet) slay(c *campaign, queue []fault, atOnce int) {
 			troubles[died]()
 		}
 	}
+	f.seeds()
 	f.troubled.Wait()
+}
+
+// seeds writes down where those that live are to be called. All that a replica was told at its start may be dead by the time
+// that it calls.
+func (f *fleet) seeds() {
+	f.Helper()
+	var list strings.Builder
+	for _, s := range f.states() {
+		if s.Addr != "" {
+			list.WriteString(s.Addr + "\n")
+		}
+	}
+	next := f.base.SeedFile + ".next"
+	err := os.WriteFile(next, []byte(list.String()), 0o600)
+	if err == nil {
+		err = os.Rename(next, f.base.SeedFile)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
 }
 
 // fit is a process that is ready to die, but none of these; nil where it would leave none that is ready.
