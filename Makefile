@@ -59,11 +59,13 @@ long-T1: ## Simulate many clusters under random faults (SEEDS=100000, from seed 
 
 # T3
 
-long-T4: ## Kill many replicas and many leaders
+long-T4: ## Kill 10,000 replicas at each point in the life of a run, on all stores, and many leaders
 	$(LONG) ./examples/... -run TestNight -count 20
 	$(LONG) ./internal/etcdrig -etcdrig.rounds 200
+	$(LONG) ./internal/rig -run '^TestKilled$$' -rig.kills 10000
 
-# T5
+long-T5: ## Pause 2,000 replicas for 1.5 to 5 leases, on all stores
+	$(LONG) ./internal/rig -run '^TestPaused$$' -rig.pauses 2000
 
 long-T6: ## Lose 1,000 replies to commits on each server
 	$(LONG) ./internal/ordeal -run LostCommitReplies -ordeal.commits 500

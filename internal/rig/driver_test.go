@@ -32,7 +32,6 @@ type driver struct {
 	open   func(ctx context.Context, dsn string) (*handle, error)    // in a replica, and in the test
 	shared func(testing.TB) *testservers.Server                      // nil: its store is a file
 	own    func(testing.TB, testservers.Options) testservers.Private // a server that may be killed
-	insert string                                                    // of an effect: its occurrence's idempotency key and fence
 
 	// lose has a proxy lose the replies to commits that match; nil: no longer.
 	commit faultproxy.Match
@@ -176,7 +175,7 @@ func openPatiently(ctx context.Context, at site) (*handle, error) {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for {
-		try, done := context.WithTimeout(ctx, openWithin/6)
+		try, done := context.WithTimeout(ctx, openWithin/12)
 		h, err := at.open(try)
 		done()
 		if err == nil {

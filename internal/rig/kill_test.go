@@ -5,7 +5,9 @@ package rig
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -33,7 +35,7 @@ func TestKilled(t *testing.T) {
 	skipSlow(t)
 	c := newCampaign("T4", "kills")
 	if *kills > 0 {
-		c.long(t, *kills, 180, 2, func(*driver) int { return 5 }, func(f *fleet, n int) {
+		c.long(t, *kills, 180, *lanes, func(*driver) int { return 5 }, func(f *fleet, n int) {
 			f.killed(c, deaths(f, points, n/9, n-n/9*len(points)), 3)
 		})
 	} else {
@@ -43,7 +45,7 @@ func TestKilled(t *testing.T) {
 			"server":          func(f *fleet) { f.killed(c, deaths(f, points, times(1), times(2)), 2) },
 		})
 	}
-	t.Log(c)
+	c.tell(t)
 }
 
 // deaths are so many at each point, and so many at random, in any order.
@@ -65,31 +67,33 @@ func deaths(f *fleet, points []string, each, at int) (queue []fault) {
 // latest due of each job, and all of it is on record.
 func TestAllKilled(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, spec{MissedAfter: 2 * time.Second, Works: []work{
+	base := spec{MissedAfter: 2 * time.Second, Works: []work{
 		{Name: "plain", Every: 2 * time.Second, Takes: 20 * time.Millisecond},
 		{Name: "other", Every: 2 * time.Second, Phase: time.Second, Takes: 20 * time.Millisecond},
 		{Name: "keyed", Every: 2 * time.Second, Keys: 12, Takes: 20 * time.Millisecond},
-	}})
-	for range times(1) {
-		a, b, c := f.three()
-		f.await("work", func() bool {
-			return f.wrote(a, effect, "") != nil && f.wrote(b, effect, "") != nil && f.wrote(c, effect, "") != nil
-		})
-		for _, p := range []*proc{a, b, c} {
-			f.signal(p, syscall.SIGKILL)
+	}}
+	each(t, base, func(t *testing.T, f *fleet) {
+		for range times(1) {
+			all := f.several(3)
+			f.await("work", func() bool {
+				return !slices.ContainsFunc(all, func(p *proc) bool { return f.wrote(p, effect, "") == nil })
+			})
+			for _, p := range all {
+				f.signal(p, syscall.SIGKILL)
+			}
+			for _, p := range all {
+				f.dead(p, fault{Act: random})
+			}
+			f.pass(7 * time.Second)
 		}
-		for _, p := range []*proc{a, b, c} {
-			f.dead(p, fault{Act: random})
+		f.three()
+		j := f.settle(law{missed: true})
+		for _, w := range f.base.Works {
+			if !slices.ContainsFunc(j.spans, func(s span) bool { return s.job == w.Name && s.count > 0 }) {
+				t.Errorf("job %s: nothing was missed", w.Name)
+			}
 		}
-		f.pass(7 * time.Second)
-	}
-	f.three()
-	j := f.settle(law{missed: true})
-	for _, w := range f.base.Works {
-		if !slices.ContainsFunc(j.spans, func(s span) bool { return s.job == w.Name && s.count > 0 }) {
-			t.Errorf("job %s: nothing was missed", w.Name)
-		}
-	}
+	})
 }
 
 // F31: one of 501 keys kills its process, again and again. It fails alone.
@@ -130,6 +134,7 @@ func (f *fleet) slay(c *campaign, queue []fault, atOnce int) {
 	troubles := f.troubles(len(queue))
 	condemned, began := map[*proc]fault{}, map[*proc]time.Time{}
 	for died := 0; len(queue) > 0 || len(condemned) > 0; {
+		f.seeds()
 		for len(condemned) < atOnce && len(queue) > 0 {
 			p := f.fit(condemned)
 			if p == nil {
@@ -165,7 +170,28 @@ func (f *fleet) slay(c *campaign, queue []fault, atOnce int) {
 			troubles[died]()
 		}
 	}
+	f.seeds()
 	f.troubled.Wait()
+}
+
+// seeds writes down where those that live are to be called. All that a replica was told at its start may be dead by the time
+// that it calls.
+func (f *fleet) seeds() {
+	f.Helper()
+	var list strings.Builder
+	for _, s := range f.states() {
+		if s.Addr != "" {
+			list.WriteString(s.Addr + "\n")
+		}
+	}
+	next := f.base.SeedFile + ".next"
+	err := os.WriteFile(next, []byte(list.String()), 0o600)
+	if err == nil {
+		err = os.Rename(next, f.base.SeedFile)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
 }
 
 // fit is a process that is ready to die, but none of these; nil where it would leave none that is ready.

@@ -23,14 +23,14 @@ func TestPaused(t *testing.T) {
 			}
 			return 5
 		}
-		c.long(t, *pauses, 50, 3, size, func(f *fleet, n int) { f.rested(c, n, (len(f.all)+1)/2) })
+		c.long(t, *pauses, 50, *lanes+2, size, func(f *fleet, n int) { f.rested(c, n, (len(f.all)+1)/2) })
 	} else {
 		c.short(t, map[string]func(f *fleet){
 			"sqlite": func(f *fleet) { f.rested(c, times(8), 2) },
 			"server": func(f *fleet) { f.rested(c, times(6), 2) },
 		})
 	}
-	t.Log(c)
+	c.tell(t)
 }
 
 // rested is the story of a fleet whose processes are paused, up to its judgement.

@@ -27,7 +27,7 @@ import (
 
 const (
 	namespace  = "rig"
-	openWithin = 30 * time.Second
+	openWithin = 2 * time.Minute
 )
 
 // work is a kind of job.
@@ -62,6 +62,7 @@ type spec struct {
 	Name, Ledger    string
 	Store           site
 	Seeds           []string
+	SeedFile        string
 	Bind, Advertise string // "": the defaults
 	Secret          []byte // of the gossip; nil: none
 	Profile         membership.Profile
@@ -116,7 +117,7 @@ func replica() (err error) {
 		return err
 	}
 	m.trap = &trap{ledger: m.ledger, ctx: ctx, onward: make(chan struct{}), fault: m.Fault, completed: map[int64]bool{}}
-	gossip := membership.Config{Name: m.Name, Namespace: namespace, Seeds: m.Seeds, Bind: m.Bind, Advertise: m.Advertise, Profile: m.Profile}
+	gossip := membership.Config{Name: m.Name, Namespace: namespace, Seeds: m.Seeds, SeedFile: m.SeedFile, Bind: m.Bind, Advertise: m.Advertise, Profile: m.Profile}
 	if m.Secret != nil {
 		gossip.Secrets = [][]byte{m.Secret}
 	}
