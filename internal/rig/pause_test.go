@@ -23,7 +23,7 @@ func TestPaused(t *testing.T) {
 			}
 			return 5
 		}
-		c.long(t, *pauses, 50, *lanes+2, size, func(f *fleet, n int) { f.rested(c, n, (len(f.all)+1)/2) })
+		c.long(t, *pauses, 50, *lanes+1, size, func(f *fleet, n int) { f.rested(c, n, (len(f.all)+1)/2) })
 	} else {
 		c.short(t, map[string]func(f *fleet){
 			"sqlite": func(f *fleet) { f.rested(c, times(8), 2) },
