@@ -129,7 +129,7 @@ func (c *campaign) short(t *testing.T, stories map[string]func(f *fleet)) {
 				}
 				t.Run(strings.Replace(name, "server", d.name, 1), func(t *testing.T) {
 					t.Parallel()
-					f := newFleetOn(t, d, d.shared != nil, spec{Works: mix()})
+					f := newFleetOn(t, d, d.shared != nil, spec{Works: mix(), Lease: d.lease(3), Sweep: 200 * time.Millisecond})
 					f.three()
 					stories[name](f)
 				})
@@ -170,13 +170,22 @@ func (c *campaign) long(t *testing.T, faults, round, lanes int, size func(*drive
 	})
 }
 
+// lease is that of so many processes. SQLite is slow for more than three, and servers that were killed, or that are
+// reached by bad ways, take their time.
+func (d *driver) lease(processes int) time.Duration {
+	switch {
+	case d.shared != nil:
+		return max(lease(), 3*time.Second)
+	case processes > 3:
+		return max(lease(), 4*time.Second)
+	}
+	return lease()
+}
+
 // large makes a fleet of so many processes that is to suffer so many faults.
 func (d *driver) large(t *testing.T, processes, faults int) *fleet {
 	t.Helper()
-	base := spec{Works: busy(), Lease: lease(), Sweep: 200 * time.Millisecond}
-	if d.shared == nil && processes > 3 {
-		base.Lease = max(4*time.Second, lease()) // SQLite is slow for more
-	}
+	base := spec{Works: busy(), Lease: d.lease(processes), Sweep: 200 * time.Millisecond}
 	f := newFleetOn(t, d, d.shared != nil, base)
 	f.lasts(within + time.Duration(faults)*5*time.Second)
 	f.several(processes)

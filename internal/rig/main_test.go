@@ -19,7 +19,7 @@ var (
 	rounds = flag.Int("rig.rounds", 0, "how often each fault is repeated (default 1, with BELFRY_LONG=1 10)")
 	kills  = flag.Int("rig.kills", 0, "how many kills TestKilled has, over all drivers; 0: the default round")
 	pauses = flag.Int("rig.pauses", 0, "how many pauses TestPaused has, over all drivers; 0: the default round")
-	lanes  = flag.Int("rig.lanes", 2, "how many fleets of each driver a long run of kills has at once, and two more one of pauses")
+	lanes  = flag.Int("rig.lanes", 2, "how many fleets of each driver a long run of kills has at once; one of pauses has one more")
 	leased = flag.Duration("rig.lease", 0, "lease of the replicas, on a machine that has much else to do; default 2s")
 	keep   = flag.Bool("rig.keep", false, "keep ledger, store and logs of what passes too")
 	calmly = flag.Duration("rig.calm", 10*time.Second, "how long the replicas of TestCalm are left in peace")
