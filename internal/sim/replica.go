@@ -34,7 +34,8 @@ type Replica struct {
 	omits  []string      // replicas that it does not hear of
 
 	inbox   []core.Event
-	wakes   int64 // generation of the pending wake-up
+	alarm   moment // when the core wants to be woken
+	armed   bool
 	spins   int
 	works   map[int64]*work
 	streams map[int64]*stream
@@ -103,7 +104,7 @@ func (r *Replica) Kill() {
 }
 
 func (r *Replica) gone() {
-	r.up, r.core = false, nil
+	r.up, r.armed, r.core = false, false, nil
 	r.life++
 	r.works, r.streams = nil, nil
 	r.frozen, r.leads, r.stands, r.elected = 0, 0, false, 0
@@ -184,19 +185,14 @@ func (r *Replica) step() {
 
 // arm sets the alarm at which the core wants to be woken.
 func (r *Replica) arm(now core.Instant) {
-	r.wakes++
-	mine, at := r.wakes, r.core.Wake()
+	at := r.core.Wake()
 	if r.spins++; at > now.Mono {
 		r.spins = 0
 	}
 	if r.spins > 100 {
 		r.w.fail("%s spins: it wants to be woken at once, again and again", r.Name)
 	}
-	r.after(r.clock.when(at)-r.w.now, func() {
-		if r.wakes == mine {
-			r.step()
-		}
-	})
+	r.alarm, r.armed = r.w.moment(max(r.clock.when(at), r.w.now)), true
 }
 
 func (r *Replica) act(a core.Action) {
