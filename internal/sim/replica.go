@@ -28,6 +28,7 @@ type Replica struct {
 	clock clock
 	lag   time.Duration // of the copy that it reads keys from
 
+	mood   Fault         // beside the world's, those that chance does to this replica now
 	frozen time.Duration // until when the process stands still
 	blind  time.Duration // until when it does not reach the store
 	stale  time.Duration // until when gossip does not reach it
@@ -247,9 +248,17 @@ func (r *Replica) observe(a core.Action) {
 			reason = "done"
 		}
 		s.Finished[reason]++
+		if a.Occurrence.Fence != 0 && !r.w.unjudged {
+			r.w.Oracle.At(r.w.StoreNow())
+			r.w.Oracle.ToldFinished(idOf(a.Occurrence), a.Occurrence.Fence, outcome(a.Outcome))
+		}
 		r.w.note(r.Name, "finished", idOf(a.Occurrence).String(), a.Occurrence.Fence, int(a.Outcome), reason)
 	case core.Refused:
 		s.Refused[a.Cause]++
+		if a.Cause == "fenced" && !r.w.unjudged {
+			r.w.Oracle.At(r.w.StoreNow())
+			r.w.Oracle.ToldFenced(idOf(a.Occurrence), a.Occurrence.Fence)
+		}
 		r.w.note(r.Name, "refused", idOf(a.Occurrence).String(), a.Occurrence.Fence, a.Cause)
 	case core.Decided:
 		s.Missed[a.Job] += a.Missed
