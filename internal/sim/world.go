@@ -160,6 +160,12 @@ func (w *World) Calm() {
 	}
 }
 
+// Storm lets chance do faults again, after a calm.
+func (w *World) Storm() {
+	w.calm = false
+	w.note("", "storm")
+}
+
 // Run lets time pass until an instant, or until a law is broken: then it
 // returns the violation.
 func (w *World) Run(until time.Duration) error {

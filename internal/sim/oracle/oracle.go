@@ -34,6 +34,7 @@ type Oracle struct {
 	term      int64               // the highest
 	begun     map[ID]bool         // runs of which a handler started since a person asked for them
 	fired     map[ID]int          // first starts of runs that no store knows of
+	starts    map[string]int      // … by job
 	accepted  map[int64]*accepted // finishes that were, by fence
 	spared    int
 
@@ -97,7 +98,7 @@ func New(r Rules) *Oracle {
 		rules: r, schedules: map[string]Schedule{}, spreads: map[string]time.Duration{}, jobs: map[string]*job{}, sessions: map[int64]*session{},
 		rows: map[ID]*row{}, active: map[ID]*row{}, dues: map[dueID]*due{}, open: map[dueID]*due{}, decided: map[decisionID]bool{},
 		fences: map[int64]ID{}, last: map[lane]int64{}, held: map[lane]ID{}, begun: map[ID]bool{}, terms: map[int64]int64{},
-		fired: map[ID]int{}, accepted: map[int64]*accepted{},
+		fired: map[ID]int{}, starts: map[string]int{}, accepted: map[int64]*accepted{},
 	}
 }
 
