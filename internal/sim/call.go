@@ -76,13 +76,18 @@ func (r *Replica) fate(call *core.Call) Fate {
 		f.Lost, f.Refuse = true, w.chance(.3)
 		return f
 	}
-	f.Lost = w.fault(Loss, .1)
-	f.Mute = w.fault(Loss, .1)
-	if w.fault(Late, .12) {
+	f.Lost = r.fault(Loss, .1)
+	f.Mute = r.fault(Loss, .1)
+	if r.fault(Late, .12) {
 		f.Commit = w.between(call.Within, w.cfg.Timing.Lease*7/4)
 	}
-	if w.fault(Slow, .2) {
+	if r.fault(Slow, .2) {
 		f.Reply = w.between(20*time.Millisecond, call.Within)
 	}
 	return f
+}
+
+// fault is whether chance does one of a kind to this replica.
+func (r *Replica) fault(f Fault, p float64) bool {
+	return r.w.cfg.Faults&(r.w.mood|r.mood)&f != 0 && r.w.chance(p)
 }

@@ -28,13 +28,15 @@ type Replica struct {
 	clock clock
 	lag   time.Duration // of the copy that it reads keys from
 
+	mood   Fault         // beside the world's, those that chance does to this replica now
 	frozen time.Duration // until when the process stands still
 	blind  time.Duration // until when it does not reach the store
 	stale  time.Duration // until when gossip does not reach it
 	omits  []string      // replicas that it does not hear of
 
 	inbox   []core.Event
-	alarm   moment // when the core wants to be woken
+	taken   []core.Event // room for the next inbox
+	alarm   moment       // when the core wants to be woken
 	armed   bool
 	spins   int
 	works   map[int64]*work
@@ -173,8 +175,10 @@ func (r *Replica) tell(e core.Event) {
 // step is one turn of the process's loop, with all that came since the last.
 func (r *Replica) step() {
 	now, events := r.clock.at(r.w.now), r.inbox
-	r.inbox = nil
-	for _, a := range r.core.Step(now, events...) {
+	r.inbox, r.taken = r.taken[:0], events
+	actions := r.core.Step(now, events...)
+	clear(events)
+	for _, a := range actions {
 		r.act(a)
 		if !r.up {
 			return
@@ -243,10 +247,18 @@ func (r *Replica) observe(a core.Action) {
 			reason = "done"
 		}
 		s.Finished[reason]++
-		r.w.note(r.Name, "finished", idOf(a.Occurrence).String(), a.Occurrence.Fence, int(a.Outcome), reason)
+		if a.Occurrence.Fence != 0 && !r.w.unjudged {
+			r.w.Oracle.At(r.w.StoreNow())
+			r.w.Oracle.ToldFinished(idOf(a.Occurrence), a.Occurrence.Fence, outcome(a.Outcome))
+		}
+		r.w.noteRun(r.Name, "finished", idOf(a.Occurrence), reason, a.Occurrence.Fence, int64(a.Outcome))
 	case core.Refused:
 		s.Refused[a.Cause]++
-		r.w.note(r.Name, "refused", idOf(a.Occurrence).String(), a.Occurrence.Fence, a.Cause)
+		if a.Cause == "fenced" && !r.w.unjudged {
+			r.w.Oracle.At(r.w.StoreNow())
+			r.w.Oracle.ToldFenced(idOf(a.Occurrence), a.Occurrence.Fence)
+		}
+		r.w.noteRun(r.Name, "refused", idOf(a.Occurrence), a.Cause, a.Occurrence.Fence)
 	case core.Decided:
 		s.Missed[a.Job] += a.Missed
 		r.w.note(r.Name, "decided", a.Job, len(a.Dues), a.Missed, a.Paused, a.TooLate)

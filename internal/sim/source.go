@@ -49,10 +49,12 @@ var errSource = errors.New("source: connection reset")
 func NewSource(n int) *Source {
 	s := &Source{keys: map[string]span{}}
 	for i := range n {
-		s.keys[fmt.Sprintf("k%03d", i)] = span{-maxLag, forever}
+		s.keys[keyName(i)] = span{-maxLag, forever}
 	}
 	return s
 }
+
+func keyName(i int) string { return fmt.Sprintf("k%03d", i) }
 
 func (s *Source) begin(w *World, job string) {
 	s.w, s.job = w, job

@@ -74,6 +74,7 @@ type World struct {
 	seq      int64
 	agenda   agenda
 	calm     bool
+	mood     Fault // of Config.Faults, those that chance does now
 	replicas []*Replica
 	memory   *idempotency.Memory
 	tap      *tap
@@ -97,7 +98,7 @@ func New(c Config) *World {
 	c.Timing.Namespace, c.Timing.Store = Namespace, true
 	w := &World{
 		cfg: c, rand: rand.New(rand.NewPCG(c.Seed, 0x9e3779b97f4a7c15)), rings: map[string]*ring.Ring{},
-		trace: newTrace(c.Trace), Stats: newStats(),
+		trace: newTrace(c.Trace), Stats: newStats(), mood: all,
 	}
 	w.memory = idempotency.NewMemory(w.StoreNow)
 	w.Oracle = oracle.New(oracle.Rules{
@@ -157,6 +158,12 @@ func (w *World) Calm() {
 	}
 }
 
+// Storm lets chance do faults again, after a calm.
+func (w *World) Storm() {
+	w.calm = false
+	w.note("", "storm")
+}
+
 // Err is what went wrong first; nil: nothing.
 func (w *World) Err() error {
 	if w.broken == nil {
@@ -191,7 +198,7 @@ func (w *World) Settle(limit time.Duration) error {
 func (w *World) chance(p float64) bool { return w.rand.Float64() < p && !w.calm }
 
 // fault is whether chance does one of a kind.
-func (w *World) fault(f Fault, p float64) bool { return w.cfg.Faults&f != 0 && w.chance(p) }
+func (w *World) fault(f Fault, p float64) bool { return w.cfg.Faults&w.mood&f != 0 && w.chance(p) }
 
 // between is a duration from low to high.
 func (w *World) between(low, high time.Duration) time.Duration {
