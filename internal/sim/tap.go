@@ -170,7 +170,7 @@ func (t *tap) SavePass(ctx context.Context, s idempotency.Session, p []idempoten
 	v, err := t.Store.SavePass(ctx, s, p)
 	return judge(t, "SavePass", v, err, func(x *oracle.Oracle) {
 		for i, p := range p {
-			t.w.note(t.who, "store: saves pass", p.Job, p.Due, fmt.Sprintf("%x/%x", p.Finished, p.Mine), int(v[i]))
+			t.w.note(t.who, "store: saves pass", p.Job, p.Due, bits(p.Finished), bits(p.Mine), int(v[i]))
 			if v[i] == idempotency.Won {
 				x.Passed(s.ID, p.Job, p.Due.Unix(), t.bits(p.Finished))
 			}
