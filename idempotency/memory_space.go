@@ -13,6 +13,8 @@ type space struct {
 	partitions int
 	sessions   []*session // by id
 	entries    map[string]*entry
+	offered    []*entry // those that are ever due, by (Next, Job)
+	census     census
 	seen       map[jobHash]int64 // when a definition was first seen, by the counter
 	rows       map[ref]*row
 	dues       []*dueRows // the same rows by due, ascending

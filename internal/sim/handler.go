@@ -46,7 +46,7 @@ func (r *Replica) start(a core.Start) {
 		}
 		w.Stats.Late[id.Job] = max(w.Stats.Late[id.Job], now.Sub(start))
 	}
-	w.note(r.Name, "handler starts", id.String(), a.Occurrence.Fence, a.Occurrence.Attempt)
+	w.noteRun(r.Name, "handler starts", id, "", a.Occurrence.Fence, int64(a.Occurrence.Attempt))
 	switch {
 	case w.unjudged:
 	case a.Occurrence.Fence == 0: // an efficiency job's
@@ -118,7 +118,7 @@ func (r *Replica) returns(x *work, err error, panicked bool) {
 	if err != nil {
 		text = err.Error()
 	}
-	r.w.note(r.Name, "handler returns", idOf(x.occ).String(), x.occ.Fence, text)
+	r.w.noteRun(r.Name, "handler returns", idOf(x.occ), text, x.occ.Fence)
 	e := core.Return(x.handle, err)
 	e.Panic = panicked
 	r.tell(e)

@@ -35,7 +35,9 @@ type Replica struct {
 	omits  []string      // replicas that it does not hear of
 
 	inbox   []core.Event
-	wakes   int64 // generation of the pending wake-up
+	taken   []core.Event // room for the next inbox
+	alarm   moment       // when the core wants to be woken
+	armed   bool
 	spins   int
 	works   map[int64]*work
 	streams map[int64]*stream
@@ -104,7 +106,7 @@ func (r *Replica) Kill() {
 }
 
 func (r *Replica) gone() {
-	r.up, r.core = false, nil
+	r.up, r.armed, r.core = false, false, nil
 	r.life++
 	r.works, r.streams = nil, nil
 	r.frozen, r.leads, r.stands, r.elected = 0, 0, false, 0
@@ -173,8 +175,10 @@ func (r *Replica) tell(e core.Event) {
 // step is one turn of the process's loop, with all that came since the last.
 func (r *Replica) step() {
 	now, events := r.clock.at(r.w.now), r.inbox
-	r.inbox = nil
-	for _, a := range r.core.Step(now, events...) {
+	r.inbox, r.taken = r.taken[:0], events
+	actions := r.core.Step(now, events...)
+	clear(events)
+	for _, a := range actions {
 		r.act(a)
 		if !r.up {
 			return
@@ -185,19 +189,14 @@ func (r *Replica) step() {
 
 // arm sets the alarm at which the core wants to be woken.
 func (r *Replica) arm(now core.Instant) {
-	r.wakes++
-	mine, at := r.wakes, r.core.Wake()
+	at := r.core.Wake()
 	if r.spins++; at > now.Mono {
 		r.spins = 0
 	}
 	if r.spins > 100 {
 		r.w.fail("%s spins: it wants to be woken at once, again and again", r.Name)
 	}
-	r.after(r.clock.when(at)-r.w.now, func() {
-		if r.wakes == mine {
-			r.step()
-		}
-	})
+	r.alarm, r.armed = r.w.moment(max(r.clock.when(at), r.w.now)), true
 }
 
 func (r *Replica) act(a core.Action) {
@@ -252,14 +251,14 @@ func (r *Replica) observe(a core.Action) {
 			r.w.Oracle.At(r.w.StoreNow())
 			r.w.Oracle.ToldFinished(idOf(a.Occurrence), a.Occurrence.Fence, outcome(a.Outcome))
 		}
-		r.w.note(r.Name, "finished", idOf(a.Occurrence).String(), a.Occurrence.Fence, int(a.Outcome), reason)
+		r.w.noteRun(r.Name, "finished", idOf(a.Occurrence), reason, a.Occurrence.Fence, int64(a.Outcome))
 	case core.Refused:
 		s.Refused[a.Cause]++
 		if a.Cause == "fenced" && !r.w.unjudged {
 			r.w.Oracle.At(r.w.StoreNow())
 			r.w.Oracle.ToldFenced(idOf(a.Occurrence), a.Occurrence.Fence)
 		}
-		r.w.note(r.Name, "refused", idOf(a.Occurrence).String(), a.Occurrence.Fence, a.Cause)
+		r.w.noteRun(r.Name, "refused", idOf(a.Occurrence), a.Cause, a.Occurrence.Fence)
 	case core.Decided:
 		s.Missed[a.Job] += a.Missed
 		r.w.note(r.Name, "decided", a.Job, len(a.Dues), a.Missed, a.Paused, a.TooLate)

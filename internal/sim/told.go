@@ -28,17 +28,25 @@ func outcome(o idempotency.Outcome) oracle.Outcome {
 	return oracle.None
 }
 
+func state(s idempotency.State) oracle.State {
+	switch s {
+	case idempotency.Waiting:
+		return oracle.Waiting
+	case idempotency.Running:
+		return oracle.Running
+	}
+	return oracle.Ended
+}
+
 func rangeOf(r idempotency.Range) oracle.Range {
 	return oracle.Range{From: r.From.Unix(), To: r.To.Unix(), Count: r.Count, Outcome: outcome(r.Outcome)}
 }
 
 func rowsOf(runs []idempotency.Run) []oracle.Row {
-	var rows []oracle.Row
+	rows := make([]oracle.Row, 0, len(runs))
 	for _, r := range runs {
 		x := oracle.Row{
-			ID: key(r.ID), State: map[idempotency.State]oracle.State{
-				idempotency.Waiting: oracle.Waiting, idempotency.Running: oracle.Running, idempotency.Ended: oracle.Ended,
-			}[r.State],
+			ID: key(r.ID), State: state(r.State),
 			Fence: r.Fence, Term: r.Term, Attempt: r.Attempt, Crashes: r.Crashes, Wake: r.Wake,
 		}
 		if x.State == oracle.Ended {

@@ -1,12 +1,10 @@
 package sim
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -164,40 +162,6 @@ func (w *World) Calm() {
 func (w *World) Storm() {
 	w.calm = false
 	w.note("", "storm")
-}
-
-// Run lets time pass until an instant, or until a law is broken: then it
-// returns the violation.
-func (w *World) Run(until time.Duration) error {
-	for w.Err() == nil && len(w.agenda) > 0 && w.agenda[0].at <= until {
-		e := heap.Pop(&w.agenda).(event)
-		w.now = e.at
-		if r := e.replica; r != nil {
-			if r.life != e.life {
-				continue
-			}
-			if r.frozen > w.now {
-				e.at = r.frozen
-				heap.Push(&w.agenda, e)
-				continue
-			}
-		}
-		w.do(e)
-	}
-	if w.Err() == nil {
-		w.now = max(w.now, until)
-	}
-	return w.Err()
-}
-
-func (w *World) do(e event) {
-	defer func() {
-		if p := recover(); p != nil {
-			w.fail("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	w.Stats.Events++
-	e.f()
 }
 
 // Err is what went wrong first; nil: nothing.
