@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -20,10 +21,8 @@ func TestAgendaOrder(t *testing.T) {
 				m := moment{time.Duration(r.IntN(20)), time.Duration(r.IntN(5)), seq}
 				moments[seq] = m
 				i, _ := slices.BinarySearchFunc(want, m, func(x int64, m moment) int {
-					if moments[x].before(m) {
-						return -1
-					}
-					return 1
+					n := moments[x]
+					return cmp.Or(cmp.Compare(n.at, m.at), cmp.Compare(n.due, m.due), cmp.Compare(n.seq, m.seq))
 				})
 				want = slices.Insert(want, i, seq)
 				a.push(m, event{reply: time.Duration(seq)})
