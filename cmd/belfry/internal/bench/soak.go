@@ -39,8 +39,8 @@ const (
 	soakWorkers   = 64
 )
 
-// soakTiming is what a replica takes by default, but for Drain: no handler of a soak takes longer.
-var soakTiming = fleet.Timing{Lease: 10 * time.Second, Grace: time.Second, Sweep: time.Second, Drain: 5 * time.Second}
+// soakTiming is what a replica takes by default, with a Drain that a machine which is busy with other things can keep.
+var soakTiming = fleet.Timing{Lease: 10 * time.Second, Grace: time.Second, Sweep: time.Second, Drain: 20 * time.Second}
 
 // soak is one soak. One goroutine runs it.
 type soak struct {
