@@ -8,6 +8,7 @@ FUZZTIME ?= 10s
 SEEDS ?= 100000
 FROM ?= $(shell date +%s)
 RUNS ?= 20
+MINUTES ?= 60
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-zA-Z0-9-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,7 +87,8 @@ long-T13: ## Judge 200,000 questions and their answers on each store, while all 
 long-T14: ## Kill, stop for 30 s, slow and silence each server, 50 times each
 	$(LONG) ./internal/ordeal -run Outage -ordeal.outages 50
 
-# T16
+long-T16: ## Soak for an hour: replicas are killed and leave, and nothing grows (MINUTES=1440 for a day, STORE=postgres://... for a server)
+	go run ./cmd/belfry bench soak --minutes $(MINUTES) $(if $(STORE),--store $(STORE))
 
 # T18
 
