@@ -15,6 +15,7 @@ func (m *Memory) Lagging(ctx context.Context, s Session, q LagQuery) (lag Lag, e
 			return err
 		}
 		l := lagging{call: c, q: q}
+		l.count(l.now)
 		lag = Lag{
 			Now: c.now, Entries: l.lateEntries(), Open: l.openDues(),
 			Waiting: l.waitingRuns(), Orphaned: l.orphanedRuns(), Controls: c.controls,
@@ -53,11 +54,17 @@ func (l *lagging) due(key string, since time.Time) bool {
 
 func (l *lagging) lateEntries() []Entry {
 	var list []Entry
-	for job, d := range l.by.defs {
-		e := l.entry(job)
-		come := !e.Next.IsZero() && l.due(e.runKey(), e.Next)
-		if e.Hash == d.Hash && come || e.Hash != e.InForce && d.Hash == e.InForce {
-			list = append(list, e)
+	for _, e := range l.offered {
+		if e.Next.After(l.now) {
+			break
+		}
+		if l.by.announced(e.Job, e.Hash) && l.due(e.runKey(), e.Next) {
+			list = append(list, e.Entry)
+		}
+	}
+	for _, e := range l.census.unforced {
+		if l.by.announced(e.Job, e.InForce) {
+			list = append(list, e.Entry)
 		}
 	}
 	slices.SortFunc(list, func(a, b Entry) int {
@@ -70,12 +77,13 @@ func (l *lagging) lateEntries() []Entry {
 }
 
 func (l *lagging) openDues() []OpenDue {
-	var list []OpenDue
+	list := slices.Grow([]OpenDue(nil), len(l.open))
 	for _, d := range l.open {
 		if !l.knows(d.job) {
 			continue
 		}
 		x := OpenDue{Job: d.job, Due: d.due, Opened: d.opened, CatchUp: d.catchUp, ByHand: d.byHand, Finished: l.finished(d)}
+		x.Passes = slices.Grow(x.Passes, len(d.passes))
 		for _, p := range d.passes {
 			if s := l.session(p.Session); s != nil && s.live(l.now) {
 				x.Passes = append(x.Passes, p.copy())
