@@ -43,8 +43,8 @@ type Trial struct {
 // Report is what became of a trial.
 type Report struct {
 	Digest      string
-	Faults      int     // moves that were faults
-	Occurrences int     // runs that ended, and dues that were decided not to run
+	Faults      int // moves that were faults
+	Occurrences int // runs that ended, and dues that were decided not to run
 	Events      int
 	Moves       []Move        // that were made
 	At          time.Duration // when it ended: how long the cluster lived
@@ -138,6 +138,7 @@ type trial struct {
 	poisons []*poison
 	fatal   map[oracle.ID]bool
 	right   bool // all clocks are
+	ahead   bool // a host's clock was, so that it has run dues of efficiency jobs that are to come, which others may not
 }
 
 func newTrial(t Trial) *trial {
