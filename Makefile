@@ -1,6 +1,6 @@
 # `make help` lists the targets. All need Go alone, but for race and ci, which need a C compiler too.
 .DEFAULT_GOAL := help
-.PHONY: help test race lint bench measure cover fuzz long ci
+.PHONY: help test race lint bench measure cover fuzz long long-T21 ci
 
 PKG ?= ./...
 BENCH ?= .
@@ -42,6 +42,9 @@ long: ## Simulate many clusters, kill many replicas and many leaders (SEEDS=1000
 	go test ./internal/sim -run TestExplore -count 1 -timeout 0 -v -sim.seeds $(SEEDS) -sim.from $(FROM)
 	go test ./examples/... -run TestNight -count 20 -timeout 0 -v
 	go test ./internal/etcdrig -count 1 -timeout 0 -v -etcdrig.rounds 200
+
+long-T21: ## Try every seeded bug on the test that has to fail of it
+	go test -tags bugs ./internal/bugs -count 1 -v -timeout 0
 
 ci: ## Run all that must pass before a change lands
 	./.ci/run

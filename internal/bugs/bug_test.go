@@ -48,11 +48,14 @@ type change struct {
 // has of each change but for the numbers: lines that begin with a space stay, with a minus go, with a plus come. An @@ begins another change of
 // the same file.
 func parse(name, text string) (*bug, error) {
-	head, body, _ := strings.Cut("\n"+text, "\n--- ")
+	head, body, changes := strings.Cut("\n"+text, "\n--- ")
 	b := &bug{name: name}
 	var errs []error
 	for line := range strings.Lines(head) {
 		errs = append(errs, b.header(strings.TrimSpace(line)))
+	}
+	if !changes {
+		return nil, fmt.Errorf("bug %s: it changes nothing", name)
 	}
 	for part := range strings.SplitSeq("\n"+body, "\n--- ") {
 		file, hunks, _ := strings.Cut(strings.TrimPrefix(part, "\n"), "\n")
