@@ -22,6 +22,7 @@ type Memory struct {
 	mu     sync.Mutex
 	last   int64 // session ids, fences and first-seen counts are drawn from it
 	spaces map[string]*space
+	call   call // the last one, or the one that is made
 }
 
 var (
@@ -96,6 +97,7 @@ func (m *Memory) OpenSession(ctx context.Context, o Opening) (Session, Renewal, 
 		defs: make(map[string]Definition), runs: make(map[*row]struct{}),
 	}
 	sp.sessions = append(sp.sessions, s)
+	sp.census.until = time.Time{}
 	sp.horizon = o.Horizon
 	return Session{Namespace: o.Namespace, ID: s.id}, Renewal{Now: now, Store: m.id, Highest: m.last}, nil
 }
@@ -104,6 +106,7 @@ func (m *Memory) OpenSession(ctx context.Context, o Opening) (Session, Renewal, 
 func (m *Memory) RenewSession(ctx context.Context, s Session) (r Renewal, err error) {
 	err = m.with(ctx, s, func(c *call) error {
 		c.by.expires = instant(c.now.Add(c.by.Lease))
+		c.census.until = earlier(c.census.until, c.by.expires) // the clock may have stepped back
 		r = Renewal{Now: c.now, Store: m.id, Highest: m.last}
 		return nil
 	})
@@ -121,6 +124,7 @@ func (m *Memory) CloseSession(ctx context.Context, s Session) error {
 	if sp := m.spaces[s.Namespace]; sp != nil {
 		if ss := sp.session(s.ID); ss != nil && ss.marked.IsZero() {
 			ss.marked = instant(m.now())
+			sp.census.until = time.Time{}
 		}
 	}
 	return nil

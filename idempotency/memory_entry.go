@@ -26,6 +26,7 @@ func (m *Memory) Declare(ctx context.Context, s Session, nonce int64, d []Declar
 			for _, x := range d {
 				c.declare(x)
 			}
+			c.census.outdated = true
 		}
 		entries = make([]Entry, len(d))
 		for i, x := range d {
@@ -49,10 +50,9 @@ func (c *call) declare(d Declaration) {
 		c.redeclare(e, opened, instant(d.Next))
 		return
 	}
-	c.entries[d.Job] = &entry{
-		Entry: Entry{Definition: d.Definition, Opened: opened, Next: instant(d.Next)},
-		won:   make(map[int64]int64),
-	}
+	e := &entry{Entry: Entry{Definition: d.Definition, Opened: opened}, won: make(map[int64]int64)}
+	c.entries[d.Job] = e
+	c.offer(e, instant(d.Next))
 }
 
 // redeclare is for a job that has an entry. Opened never moves back here either.
@@ -60,7 +60,8 @@ func (c *call) redeclare(e *entry, opened, next time.Time) {
 	was := e.Opened
 	e.unannounced = 0
 	if (was.IsZero() || !e.Retired.IsZero()) && opened.After(was) {
-		e.Opened, e.Next = opened, next
+		e.Opened = opened
+		c.offer(e, next)
 	}
 	from := was.Add(time.Second).Truncate(time.Second) // a due at its old Opened was decided
 	if !e.Retired.IsZero() && !was.IsZero() && !from.After(e.Opened) {
@@ -71,30 +72,12 @@ func (c *call) redeclare(e *entry, opened, next time.Time) {
 
 // entry returns the job's entry as callers see it.
 func (c *call) entry(job string) Entry {
+	c.count(c.now)
 	e := c.entries[job]
 	if e == nil {
 		return Entry{}
 	}
-	x := e.Entry
-	x.InForce = c.inForce(job)
-	return x
-}
-
-// inForce is computed anew each time, for the end of a lease changes it without
-// a write.
-func (c *call) inForce(job string) string {
-	var best Definition
-	for _, s := range c.sessions {
-		d, ok := s.defs[job]
-		if !ok || !s.live(c.now) {
-			continue
-		}
-		first := c.seen[jobHash{job, d.Hash}] > c.seen[jobHash{job, best.Hash}]
-		if best.Hash == "" || d.Revision > best.Revision || d.Revision == best.Revision && first {
-			best = d
-		}
-	}
-	return best.Hash
+	return e.Entry
 }
 
 // Decide moves entries on; see Entries.
@@ -138,13 +121,15 @@ func (c *call) wins(e *entry, d Decision) bool {
 	return e.Key == seen.Key && e.Hash == seen.Hash && e.Opened.Equal(instant(seen.Opened)) &&
 		e.PausedFrom.Equal(instant(seen.PausedFrom)) && e.PausedUntil.Equal(instant(seen.PausedUntil)) &&
 		(instant(d.Opened).Equal(e.Opened) || d.Opened.After(e.Opened) && !d.Opened.After(c.now.Add(c.by.Tolerance))) &&
-		c.by.announced(d.Job, d.Hash) && (d.Hash == e.Hash || d.Hash == c.inForce(d.Job))
+		c.by.announced(d.Job, d.Hash) && (d.Hash == e.Hash || d.Hash == c.entry(d.Job).InForce)
 }
 
 // write writes a decision that is won.
 func (c *call) write(e *entry, d Decision, by holder) {
 	e.won[by.session] = by.nonce
-	e.Definition, e.Opened, e.Next = d.Definition, instant(d.Opened), instant(d.Next)
+	c.census.outdated = c.census.outdated || d.Hash != e.Hash
+	e.Definition, e.Opened = d.Definition, instant(d.Opened)
+	c.offer(e, instant(d.Next))
 	for _, r := range d.Ranges {
 		c.record(r)
 	}

@@ -15,6 +15,7 @@ func (m *Memory) Lagging(ctx context.Context, s Session, q LagQuery) (lag Lag, e
 			return err
 		}
 		l := lagging{call: c, q: q}
+		l.count(l.now)
 		lag = Lag{
 			Now: c.now, Entries: l.lateEntries(), Open: l.openDues(),
 			Waiting: l.waitingRuns(), Orphaned: l.orphanedRuns(), Controls: c.controls,
@@ -53,11 +54,17 @@ func (l *lagging) due(key string, since time.Time) bool {
 
 func (l *lagging) lateEntries() []Entry {
 	var list []Entry
-	for job, d := range l.by.defs {
-		e := l.entry(job)
-		come := !e.Next.IsZero() && l.due(e.runKey(), e.Next)
-		if e.Hash == d.Hash && come || e.Hash != e.InForce && d.Hash == e.InForce {
-			list = append(list, e)
+	for _, e := range l.offered {
+		if e.Next.After(l.now) {
+			break
+		}
+		if l.by.announced(e.Job, e.Hash) && l.due(e.runKey(), e.Next) {
+			list = append(list, e.Entry)
+		}
+	}
+	for _, e := range l.census.unforced {
+		if l.by.announced(e.Job, e.InForce) {
+			list = append(list, e.Entry)
 		}
 	}
 	slices.SortFunc(list, func(a, b Entry) int {

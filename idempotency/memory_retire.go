@@ -29,7 +29,7 @@ func (c *call) retire(after time.Duration) []Orphan {
 	for _, job := range slices.Sorted(maps.Keys(c.entries)) {
 		e := c.entries[job]
 		switch {
-		case c.inForce(job) != "":
+		case c.entry(job).InForce != "":
 			e.unannounced = 0
 			continue
 		case !e.Retired.IsZero():

@@ -18,13 +18,15 @@ type Call struct {
 	Name   string
 	Within time.Duration
 
-	do   func(context.Context, idempotency.Store) (any, error)
-	then func(any, error)
+	call interface {
+		do(context.Context, idempotency.Store) (any, error)
+		then(any, error)
+	}
 }
 
 // Do makes the call. It blocks as long as the store does, and may be called from any goroutine.
 func (c *Call) Do(ctx context.Context, s idempotency.Store) Replied {
-	v, err := c.do(ctx, s)
+	v, err := c.call.do(ctx, s)
 	return Replied{Call: c, value: v, err: err}
 }
 
@@ -32,11 +34,23 @@ func (c *Call) Do(ctx context.Context, s idempotency.Store) Replied {
 func (c *Call) Fail(err error) Replied { return Replied{Call: c, err: err} }
 
 func newCall[T any](name string, do func(context.Context, idempotency.Store) (T, error), then func(T, error)) *Call {
-	return &Call{
-		Name: name,
-		do:   func(ctx context.Context, s idempotency.Store) (any, error) { return do(ctx, s) },
-		then: func(v any, err error) { t, _ := v.(T); then(t, err) },
-	}
+	x := &callOf[T]{Call: Call{Name: name}, ask: do, take: then}
+	x.call = x
+	return &x.Call
+}
+
+// callOf is a call that is answered with a T.
+type callOf[T any] struct {
+	Call
+	ask  func(context.Context, idempotency.Store) (T, error)
+	take func(T, error)
+}
+
+func (c *callOf[T]) do(ctx context.Context, s idempotency.Store) (any, error) { return c.ask(ctx, s) }
+
+func (c *callOf[T]) then(v any, err error) {
+	t, _ := v.(T)
+	c.take(t, err)
 }
 
 // Start starts a handler. Its return is told by Ended.

@@ -84,6 +84,7 @@ type Core struct {
 	waking   map[dueKey]*timer   // when more of an open due starts
 	local    []localRun          // efficiency runs that wait for a worker, by priority, then as they came
 	loads    map[string]*load    // by job
+	bounded  bool                // there is a job that may have no room though nothing runs: by its rate, or by who else there is
 	ranked   bool                // jobs differ in priority
 	level    int                 // the priority of one of them
 	turns    int64               // that workers were given in
@@ -198,7 +199,7 @@ func (c *Core) handle(e Event) {
 		c.setRing(e.Ring)
 	case Replied:
 		c.hear(e.Call, e.err)
-		e.Call.then(e.value, e.err)
+		e.Call.call.then(e.value, e.err)
 	case Ended:
 		c.ended(e)
 	case Streamed:

@@ -41,9 +41,12 @@ func (d *dues) first() (time.Time, bool) {
 // take takes out the jobs whose instant has come, and they stay out until they are set again. They are ordered by it, and
 // then by name, since the order in which they were set depends on what others answered when. The list is good until the next call.
 func (d *dues) take(now time.Time) []*job {
-	var batch [64]timetable.Due
 	clear(d.due)
 	d.due = d.due[:0]
+	if at, ok := d.table.First(); !ok || at > now.UnixMicro() { // as nearly always
+		return nil
+	}
+	var batch [64]timetable.Due
 	for n := len(batch); n == len(batch); {
 		n = d.table.Pop(now.UnixMicro(), batch[:])
 		for _, due := range batch[:n] {

@@ -122,6 +122,7 @@ func (c *Core) ended(e Ended) {
 	}
 	h.returned, h.took = true, c.now.Mono-h.started
 	h.job.load.running--
+	c.workers.running--
 	c.stopTimer(h.timer)
 	c.stopTimer(h.watch)
 	h.job.lived, c.workers.turned = c.now.Mono, c.now.Mono

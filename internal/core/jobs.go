@@ -54,7 +54,7 @@ func (j *job) definition() idempotency.Definition {
 // setJobs takes the whole set of jobs, and whether the leader has roles. Jobs that stay keep their state.
 func (c *Core) setJobs(list []jobs.Job, roles bool) {
 	before := c.jobs
-	c.jobs = make(map[string]*job, len(list))
+	c.jobs, c.bounded = make(map[string]*job, len(list)), false
 	for _, spec := range list {
 		j := before[spec.Name]
 		if j != nil && j.Guarantee != spec.Guarantee { // another kind of job altogether
@@ -70,6 +70,7 @@ func (c *Core) setJobs(list []jobs.Job, roles bool) {
 		j.load, j.share = c.loadOf(spec), nil
 		moved := j.spreadStarts(c.cfg)
 		c.jobs[spec.Name] = j
+		c.bounded = c.bounded || spec.Limit.Cluster > 0 || spec.Limit.PerSecond > 0 || j.ofLeader()
 		if j.efficient() && (moved || edited || j.index == 0) {
 			c.wallDues.set(j, c.nextLocal(j, c.now.Wall))
 		}

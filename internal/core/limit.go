@@ -126,6 +126,9 @@ func (l *load) began(at time.Time) {
 // that only waits for a token some is brought, if none is here. Those that are this replica's to run are looked for
 // again as soon as they have room.
 func (c *Core) full() (names, ours []string) {
+	if c.workers.running+c.workers.reserved == 0 && !c.bounded { // each has room
+		return nil, nil
+	}
 	for name, j := range c.jobs {
 		switch {
 		case c.limitOf(j) == 0:

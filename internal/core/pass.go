@@ -286,19 +286,30 @@ func (c *Core) gettingOn(j *job) bool {
 }
 
 // touchPasses moves passes that only wait: for workers that get on, or for a
-// source that has been asked within a lease. So others leave them alone.
-func (c *Core) touchPasses(s *session) bool {
+// source that has been asked within a lease. So others leave them alone. It looks again when the next one may need it, as
+// long as there are any.
+func (c *Core) touchPasses(s *session) {
 	if c.session != s {
-		return false
+		return
 	}
+	s.touching = false
+	wait := c.cfg.Grace / 2
 	for _, p := range c.passes {
 		busy := (len(p.buf)+p.out > 0 || p.queued) && c.gettingOn(p.job)
 		slow := p.asking && c.now.Mono-p.asked <= c.cfg.Lease
-		if p.saved && !p.ending && (busy || slow) && c.now.Mono-p.moved >= c.cfg.Grace/2 {
+		switch left := p.moved + c.cfg.Grace/2 - c.now.Mono; {
+		case p.local:
+			continue
+		case left > 0:
+			wait = min(wait, max(left, c.cfg.Grace/8))
+		case p.saved && !p.ending && (busy || slow):
 			c.savePass(p, idempotency.Pass{Mine: p.mine()}, func() {})
 		}
+		s.touching = true
 	}
-	return true
+	if s.touching {
+		c.after(wait, func() { c.touchPasses(s) })
+	}
 }
 
 func (c *Core) passesOf(k dueKey) (n int) {
@@ -332,6 +343,10 @@ func (c *Core) addPass(p *pass) {
 		return -1
 	})
 	c.passes = slices.Insert(c.passes, i, p)
+	if s := c.session; s != nil && !s.touching && !p.local {
+		s.touching = true
+		c.after(c.cfg.Grace/2, func() { c.touchPasses(s) })
+	}
 }
 
 func (c *Core) dropPass(p *pass) {

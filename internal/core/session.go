@@ -22,6 +22,7 @@ type session struct {
 	answered int64         // the latest Declare that was
 
 	askedToLead bool // it has called Lead
+	touching    bool // its passes are touched
 }
 
 func (c *Core) openSession() {
@@ -91,7 +92,6 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 	c.declare()
 	c.every(c.cfg.callTimeout(), func() bool { return c.renew(mine) })
 	c.every(c.cfg.Lease/2, func() bool { return c.listMine(mine) })
-	c.every(c.cfg.Grace/2, func() bool { return c.touchPasses(mine) })
 	c.every(c.cfg.upkeepEvery(), func() bool { return c.upkeep(mine) })
 	c.every(rosterEvery, func() bool { return c.watchRoster(mine) })
 }
@@ -125,9 +125,10 @@ func (c *Core) offset() time.Duration {
 
 // every does f each d, until f returns false.
 func (c *Core) every(d time.Duration, f func() bool) {
-	c.after(d, func() {
+	var t *timer
+	t = c.after(d, func() {
 		if f() {
-			c.every(d, f)
+			c.set(t, d)
 		}
 	})
 }
@@ -166,8 +167,8 @@ func (c *Core) renew(s *session) bool {
 // by the larger of the monotonic and the wall clock, since the monotonic one
 // stands still while a machine is suspended.
 func (c *Core) checkLease() {
-	if until := c.Trusted(); until != nil && until.Reached(c.now) {
-		sent := c.session.sent
+	if s := c.session; s != nil && s.trusted(c.cfg).Reached(c.now) {
+		sent := s.sent
 		age := max(c.now.Mono-sent.Mono, c.now.Wall.Sub(sent.Wall))
 		c.lose(fmt.Sprintf("not renewed for %v", age.Round(time.Millisecond)))
 	}
@@ -176,11 +177,15 @@ func (c *Core) checkLease() {
 // Trusted is until when this replica believes in its session, by whichever of the clocks comes to that first, unless a renewal is
 // confirmed; nil: it has none.
 func (c *Core) Trusted() *Instant {
-	s := c.session
-	if s == nil {
+	if c.session == nil {
 		return nil
 	}
-	return &Instant{Mono: s.sent.Mono + c.cfg.trustFor(), Wall: s.sent.Wall.Add(c.cfg.trustFor())}
+	until := c.session.trusted(c.cfg)
+	return &until
+}
+
+func (s *session) trusted(c Config) Instant {
+	return Instant{Mono: s.sent.Mono + c.trustFor(), Wall: s.sent.Wall.Add(c.trustFor())}
 }
 
 // lose gives the session up: its handlers are canceled, its calls forgotten.

@@ -41,14 +41,19 @@ func (t *timers) Pop() any {
 // after does f once d has passed, unless the timer is stopped. What f is about
 // may be over by then; f looks.
 func (c *Core) after(d time.Duration, f func()) *timer {
-	c.seq++
-	at := c.now.Mono + d
-	if d > 0 && at < c.now.Mono { // so long that it is never
-		at = math.MaxInt64
-	}
-	t := &timer{at: at, seq: c.seq, f: f}
-	heap.Push(&c.timers, t)
+	t := &timer{f: f}
+	c.set(t, d)
 	return t
+}
+
+// set sets a timer that is not set.
+func (c *Core) set(t *timer, d time.Duration) {
+	c.seq++
+	t.at, t.seq = c.now.Mono+d, c.seq
+	if d > 0 && t.at < c.now.Mono { // so long that it is never
+		t.at = math.MaxInt64
+	}
+	heap.Push(&c.timers, t)
 }
 
 // stopTimer makes a timer never fire. Nil or fired is fine.

@@ -21,6 +21,7 @@ const (
 type workers struct {
 	held      map[int64]*held
 	byFence   map[int64]*held
+	running   int // handlers at work, of all jobs
 	reserved  int // for claims under way
 	recording int // of held: the handler has returned, the record is not answered
 
@@ -131,6 +132,7 @@ func (c *Core) hold(h *held) {
 func (c *Core) start(h *held) {
 	h.begun = true
 	h.job.load.began(c.rateTime())
+	c.workers.running++
 	c.emit(Start{Handle: h.handle, Job: &h.job.Job, Occurrence: h.occ, Late: h.late})
 	if h.job.Timeout > 0 {
 		h.timer = c.after(h.job.Timeout, func() { c.end(h, jobs.ErrTimeout) })

@@ -19,36 +19,46 @@ type Fate struct {
 
 var errRefused = errors.New("store: connection refused")
 
-// send makes a call. What happens to it happens whatever becomes of the sender.
-func (r *Replica) send(call *core.Call) {
-	w, life := r.w, r.life
-	f := r.fate(call)
+// call is one that is under way to the store, and how long after it its sender hears of it; below zero: never.
+type call struct {
+	*core.Call
+	sender *Replica
+	life   int
+	reply  time.Duration
+}
+
+// send makes a call. What happens to it happens whatever becomes of the sender, who hears of it once: how it ended, or
+// at its deadline that it has not.
+func (r *Replica) send(c *core.Call) {
+	w, f := r.w, r.fate(c)
 	w.Stats.Calls++
-	heard := false
-	answer := func(d time.Duration, reply func() core.Replied) {
-		if r.life != life {
-			return
-		}
-		r.after(d, func() {
-			if !heard {
-				heard = true
-				r.tell(reply())
-			}
-		})
+	if f.Refuse {
+		r.hears(min(2*time.Millisecond, c.Within), c.Fail(errRefused))
+		return
 	}
-	answer(call.Within, func() core.Replied { return call.Fail(context.DeadlineExceeded) })
-	switch {
-	case f.Refuse:
-		answer(2*time.Millisecond, func() core.Replied { return call.Fail(errRefused) })
-	case !f.Lost:
-		w.After(f.Commit, func() {
-			w.tap.who = r.Name
-			reply := call.Do(context.Background(), w.tap)
-			if !f.Mute {
-				answer(f.Reply, func() core.Replied { return reply })
-			}
-		})
+	answered := !f.Lost && !f.Mute && f.Commit+f.Reply < c.Within
+	if !answered {
+		f.Reply = -1
+		r.hears(c.Within, c.Fail(context.DeadlineExceeded))
 	}
+	if !f.Lost {
+		w.plan(w.now+f.Commit, event{call: &call{c, r, r.life, f.Reply}})
+	}
+}
+
+// happen is the call's moment in the store.
+func (c *call) happen() {
+	r := c.sender
+	r.w.tap.who = r.Name
+	reply := c.Do(context.Background(), r.w.tap)
+	if c.reply >= 0 && r.life == c.life {
+		r.hears(c.reply, reply)
+	}
+}
+
+// hears tells the replica's present process something once d has passed.
+func (r *Replica) hears(d time.Duration, e core.Event) {
+	r.w.plan(r.w.now+d, event{word: e, replica: r, life: r.life})
 }
 
 func (r *Replica) fate(call *core.Call) Fate {
@@ -66,13 +76,18 @@ func (r *Replica) fate(call *core.Call) Fate {
 		f.Lost, f.Refuse = true, w.chance(.3)
 		return f
 	}
-	f.Lost = w.fault(Loss, .1)
-	f.Mute = w.fault(Loss, .1)
-	if w.fault(Late, .12) {
+	f.Lost = r.fault(Loss, .1)
+	f.Mute = r.fault(Loss, .1)
+	if r.fault(Late, .12) {
 		f.Commit = w.between(call.Within, w.cfg.Timing.Lease*7/4)
 	}
-	if w.fault(Slow, .2) {
+	if r.fault(Slow, .2) {
 		f.Reply = w.between(20*time.Millisecond, call.Within)
 	}
 	return f
+}
+
+// fault is whether chance does one of a kind to this replica.
+func (r *Replica) fault(f Fault, p float64) bool {
+	return r.w.cfg.Faults&(r.w.mood|r.mood)&f != 0 && r.w.chance(p)
 }

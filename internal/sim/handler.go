@@ -43,8 +43,14 @@ func (r *Replica) start(a core.Start) {
 		start := w.Oracle.Start(id, a.Job.Spread)
 		w.Stats.Late[id.Job] = max(w.Stats.Late[id.Job], w.StoreNow().Sub(start))
 	}
-	w.note(r.Name, "handler starts", id.String(), a.Occurrence.Fence, a.Occurrence.Attempt)
-	if !w.unjudged {
+	w.noteRun(r.Name, "handler starts", id, "", a.Occurrence.Fence, int64(a.Occurrence.Attempt))
+	switch {
+	case w.unjudged:
+	case a.Occurrence.Fence == 0: // an efficiency job's
+		if a.Occurrence.Attempt == 1 {
+			w.Oracle.Fired(id)
+		}
+	default:
 		w.Oracle.At(w.StoreNow())
 		w.Oracle.Started(id, a.Occurrence.Fence, a.Occurrence.Attempt)
 	}
@@ -87,7 +93,7 @@ func (r *Replica) cancel(a core.Cancel) {
 		return
 	}
 	r.w.note(r.Name, "handler canceled", idOf(x.occ).String(), x.occ.Fence, a.Cause.Error())
-	if !errors.Is(a.Cause, jobs.ErrSessionLost) && !errors.Is(a.Cause, jobs.ErrDraining) {
+	if x.occ.Fence != 0 && !errors.Is(a.Cause, jobs.ErrSessionLost) && !errors.Is(a.Cause, jobs.ErrDraining) {
 		r.w.Oracle.Returned(x.occ.Fence) // whether it heeds it or not, its attempt is over
 	}
 	if x.Deaf {
@@ -102,12 +108,14 @@ func (r *Replica) cancel(a core.Cancel) {
 
 func (r *Replica) returns(x *work, err error, panicked bool) {
 	delete(r.works, x.handle)
-	r.w.Oracle.Returned(x.occ.Fence)
+	if x.occ.Fence != 0 {
+		r.w.Oracle.Returned(x.occ.Fence)
+	}
 	text := "nil"
 	if err != nil {
 		text = err.Error()
 	}
-	r.w.note(r.Name, "handler returns", idOf(x.occ).String(), x.occ.Fence, text)
+	r.w.noteRun(r.Name, "handler returns", idOf(x.occ), text, x.occ.Fence)
 	e := core.Return(x.handle, err)
 	e.Panic = panicked
 	r.tell(e)

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/belfry-go/belfry/internal/sim/oracle"
@@ -31,6 +33,8 @@ type Job struct {
 	Within     time.Duration // to start
 	StallAfter time.Duration
 
+	Local bool // it is an efficiency job
+
 	Leader        bool // it is the leader's
 	HandOverAfter time.Duration
 }
@@ -45,10 +49,11 @@ func (j Job) policy() oracle.Policy {
 }
 
 // Plan is what one version of the code says of a job: its schedule, which is a
-// period with its phase or instants since the world's beginning, and what becomes of late dues.
+// period with its phase, minutes of the hour or instants since the world's beginning, and what becomes of late dues.
 type Plan struct {
 	Every, Phase time.Duration
 	At           []time.Duration
+	Minutes      []int // of every hour
 	Missed       jobs.Missed
 	Spread       time.Duration
 
@@ -58,6 +63,10 @@ type Plan struct {
 func (p Plan) schedule() jobs.Schedule {
 	if p.Every > 0 {
 		return jobs.Every(p.Every).Phase(p.Phase)
+	}
+	if len(p.Minutes) > 0 {
+		text := fmt.Sprint(p.Minutes)
+		return jobs.Cron(strings.ReplaceAll(text[1:len(text)-1], " ", ",") + " * * * *")
 	}
 	var at []time.Time
 	for _, d := range p.At {
@@ -71,6 +80,9 @@ func (p Plan) brute() oracle.Schedule {
 	s := oracle.Schedule{Period: int64(p.Every / time.Second), Phase: int64(p.Phase / time.Second)}
 	for _, d := range p.At {
 		s.At = append(s.At, epoch.Add(d).Unix())
+	}
+	for _, m := range p.Minutes {
+		s.Minutes |= 1 << m
 	}
 	return s
 }
@@ -89,6 +101,9 @@ func (j Job) spec(version int) jobs.Job {
 		Retry:   jobs.Retry{Attempts: attempts, First: 200 * time.Millisecond, Max: time.Second},
 		Overlap: j.Overlap, Crash: j.Crash, StartWithin: j.Within, StallAfter: j.StallAfter,
 		Run: func(context.Context, jobs.Occurrence) error { panic("sim: handlers are played, not run") },
+	}
+	if j.Local {
+		spec.Guarantee = jobs.Efficiency
 	}
 	if j.Leader {
 		spec.Placement, spec.HandOverAfter = jobs.Leader, j.HandOverAfter

@@ -28,13 +28,16 @@ type Replica struct {
 	clock clock
 	lag   time.Duration // of the copy that it reads keys from
 
+	mood   Fault         // beside the world's, those that chance does to this replica now
 	frozen time.Duration // until when the process stands still
 	blind  time.Duration // until when it does not reach the store
 	stale  time.Duration // until when gossip does not reach it
 	omits  []string      // replicas that it does not hear of
 
 	inbox   []core.Event
-	wakes   int64 // generation of the pending wake-up
+	taken   []core.Event // room for the next inbox
+	alarm   moment       // when the core wants to be woken
+	armed   bool
 	spins   int
 	works   map[int64]*work
 	streams map[int64]*stream
@@ -103,7 +106,7 @@ func (r *Replica) Kill() {
 }
 
 func (r *Replica) gone() {
-	r.up, r.core = false, nil
+	r.up, r.armed, r.core = false, false, nil
 	r.life++
 	r.works, r.streams = nil, nil
 	r.frozen, r.leads, r.stands, r.elected = 0, 0, false, 0
@@ -172,8 +175,10 @@ func (r *Replica) tell(e core.Event) {
 // step is one turn of the process's loop, with all that came since the last.
 func (r *Replica) step() {
 	now, events := r.clock.at(r.w.now), r.inbox
-	r.inbox = nil
-	for _, a := range r.core.Step(now, events...) {
+	r.inbox, r.taken = r.taken[:0], events
+	actions := r.core.Step(now, events...)
+	clear(events)
+	for _, a := range actions {
 		r.act(a)
 		if !r.up {
 			return
@@ -184,19 +189,14 @@ func (r *Replica) step() {
 
 // arm sets the alarm at which the core wants to be woken.
 func (r *Replica) arm(now core.Instant) {
-	r.wakes++
-	mine, at := r.wakes, r.core.Wake()
+	at := r.core.Wake()
 	if r.spins++; at > now.Mono {
 		r.spins = 0
 	}
 	if r.spins > 100 {
 		r.w.fail("%s spins: it wants to be woken at once, again and again", r.Name)
 	}
-	r.after(r.clock.when(at)-r.w.now, func() {
-		if r.wakes == mine {
-			r.step()
-		}
-	})
+	r.alarm, r.armed = r.w.moment(max(r.clock.when(at), r.w.now)), true
 }
 
 func (r *Replica) act(a core.Action) {
@@ -217,7 +217,7 @@ func (r *Replica) act(a core.Action) {
 		r.w.note(r.Name, "announces", a.State, a.Reason)
 		r.say(rumour{state: a.State, store: a.Store, fence: a.Fence, back: a.RolledBack})
 	case core.Stand:
-		r.w.note(r.Name, "stands for the elector", fmt.Sprint(a.On))
+		r.w.note(r.Name, "stands for the elector", a.On)
 		r.stand(a.On)
 	case core.Lead:
 		r.w.note(r.Name, "is told to lead", a.Term)
@@ -228,7 +228,7 @@ func (r *Replica) act(a core.Action) {
 	case core.Failed:
 		r.w.fail("%s gives up: %w", r.Name, a.Err)
 	case core.Stopped:
-		r.w.note(r.Name, "stops", fmt.Sprint(a.Cut))
+		r.w.note(r.Name, "stops", a.Cut)
 		then := r.onStop
 		r.gone()
 		then()
@@ -247,10 +247,18 @@ func (r *Replica) observe(a core.Action) {
 			reason = "done"
 		}
 		s.Finished[reason]++
-		r.w.note(r.Name, "finished", idOf(a.Occurrence).String(), a.Occurrence.Fence, int(a.Outcome), reason)
+		if a.Occurrence.Fence != 0 && !r.w.unjudged {
+			r.w.Oracle.At(r.w.StoreNow())
+			r.w.Oracle.ToldFinished(idOf(a.Occurrence), a.Occurrence.Fence, outcome(a.Outcome))
+		}
+		r.w.noteRun(r.Name, "finished", idOf(a.Occurrence), reason, a.Occurrence.Fence, int64(a.Outcome))
 	case core.Refused:
 		s.Refused[a.Cause]++
-		r.w.note(r.Name, "refused", idOf(a.Occurrence).String(), a.Occurrence.Fence, a.Cause)
+		if a.Cause == "fenced" && !r.w.unjudged {
+			r.w.Oracle.At(r.w.StoreNow())
+			r.w.Oracle.ToldFenced(idOf(a.Occurrence), a.Occurrence.Fence)
+		}
+		r.w.noteRun(r.Name, "refused", idOf(a.Occurrence), a.Cause, a.Occurrence.Fence)
 	case core.Decided:
 		s.Missed[a.Job] += a.Missed
 		r.w.note(r.Name, "decided", a.Job, len(a.Dues), a.Missed, a.Paused, a.TooLate)
@@ -282,7 +290,7 @@ func (r *Replica) observe(a core.Action) {
 	case core.WallStepped:
 		r.w.note(r.Name, "sees its clock step", a.By)
 	case core.Skewed:
-		r.w.note(r.Name, "clock differs", a.Offset, fmt.Sprint(a.Fine))
+		r.w.note(r.Name, "clock differs", a.Offset, a.Fine)
 	case core.SteppedBack:
 		r.w.note(r.Name, "sees the store's clock step back", a.By)
 	case core.Stuck:

@@ -49,10 +49,12 @@ var errSource = errors.New("source: connection reset")
 func NewSource(n int) *Source {
 	s := &Source{keys: map[string]span{}}
 	for i := range n {
-		s.keys[fmt.Sprintf("k%03d", i)] = span{-maxLag, forever}
+		s.keys[keyName(i)] = span{-maxLag, forever}
 	}
 	return s
 }
+
+func keyName(i int) string { return fmt.Sprintf("k%03d", i) }
 
 func (s *Source) begin(w *World, job string) {
 	s.w, s.job = w, job
@@ -128,7 +130,7 @@ func (r *Replica) openStream(a core.OpenStream) {
 		s.left = append(s.left, key)
 	}
 	r.streams[s.id] = s
-	r.w.note(r.Name, "stream opens", s.id, a.Job.Name, a.Range.Due, a.Range.After, fmt.Sprint(a.Range.Partitions))
+	r.w.note(r.Name, "stream opens", s.id, a.Job.Name, a.Range.Due, a.Range.After, a.Range.Partitions)
 }
 
 func (r *Replica) pull(a core.Pull) {
@@ -154,7 +156,7 @@ func (r *Replica) pull(a core.Pull) {
 		if e.End {
 			delete(r.streams, s.id)
 		}
-		r.w.note(r.Name, "streamed", s.id, n, e.End, fmt.Sprint(e.Err))
+		r.w.note(r.Name, "streamed", s.id, n, e.End, e.Err)
 		r.tell(e)
 	})
 }

@@ -92,10 +92,15 @@ func (t *tap) Decide(ctx context.Context, s idempotency.Session, nonce int64, d 
 	a, err := t.Store.Decide(ctx, s, nonce, d)
 	return judge(t, "Decide", a, err, func(x *oracle.Oracle) {
 		for i, d := range d {
-			t.w.note(t.who, "store: decides", d.Job, d.Seen.Opened, d.Opened, len(d.Run), fmt.Sprint(a[i].Won, rowsOf(a[i].Runs)))
-			if a[i].Won {
-				x.Decided(decisionOf(s.ID, nonce, d, a[i]))
+			t.w.note(t.who, "store: decides", d.Job, d.Seen.Opened, d.Opened, len(d.Run), a[i].Won)
+			if !a[i].Won {
+				continue
 			}
+			decision := decisionOf(s.ID, nonce, d, a[i])
+			for _, r := range decision.Rows {
+				t.w.noteRun(t.who, "store: holds", r.ID, r.Outcome.String(), int64(r.State), r.Fence, int64(r.Attempt))
+			}
+			x.Decided(decision)
 		}
 	})
 }
@@ -104,7 +109,11 @@ func (t *tap) Claim(ctx context.Context, s idempotency.Session, nonce int64, c [
 	a, err := t.Store.Claim(ctx, s, nonce, c)
 	return judge(t, "Claim", a, err, func(x *oracle.Oracle) {
 		for i, c := range c {
-			t.w.note(t.who, "store: claims", key(c.ID).String(), fmt.Sprint(c.TakeUp), c.Seen, int(a[i].Verdict), a[i].Fence, a[i].Crashes)
+			how := "new"
+			if c.TakeUp {
+				how = "take-up"
+			}
+			t.w.noteRun(t.who, "store: claims", key(c.ID), how, c.Seen, int64(a[i].Verdict), a[i].Fence, int64(a[i].Crashes))
 			t.claimed(x, s.ID, nonce, c, a[i])
 		}
 	})
@@ -149,7 +158,7 @@ func (t *tap) Finish(ctx context.Context, namespace string, f []idempotency.Fini
 	a, err := t.Store.Finish(ctx, namespace, f)
 	return judge(t, "Finish", a, err, func(x *oracle.Oracle) {
 		for i, f := range f {
-			t.w.note(t.who, "store: finishes", key(f.ID).String(), f.Fence, outcome(f.Outcome).String(), f.Attempt, int(a[i]))
+			t.w.noteRun(t.who, "store: finishes", key(f.ID), outcome(f.Outcome).String(), f.Fence, int64(f.Attempt), int64(a[i]))
 			x.Finished(oracle.Finish{
 				ID: key(f.ID), Fence: f.Fence, Outcome: outcome(f.Outcome), Wake: f.Wake, Attempt: f.Attempt, Reason: f.Reason, Answer: oracle.Answer(a[i]),
 			})
@@ -161,7 +170,7 @@ func (t *tap) SavePass(ctx context.Context, s idempotency.Session, p []idempoten
 	v, err := t.Store.SavePass(ctx, s, p)
 	return judge(t, "SavePass", v, err, func(x *oracle.Oracle) {
 		for i, p := range p {
-			t.w.note(t.who, "store: saves pass", p.Job, p.Due, fmt.Sprintf("%x/%x", p.Finished, p.Mine), int(v[i]))
+			t.w.note(t.who, "store: saves pass", p.Job, p.Due, bits(p.Finished), bits(p.Mine), int(v[i]))
 			if v[i] == idempotency.Won {
 				x.Passed(s.ID, p.Job, p.Due.Unix(), t.bits(p.Finished))
 			}

@@ -1,12 +1,10 @@
 package sim
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -76,6 +74,7 @@ type World struct {
 	seq      int64
 	agenda   agenda
 	calm     bool
+	mood     Fault // of Config.Faults, those that chance does now
 	replicas []*Replica
 	memory   *idempotency.Memory
 	tap      *tap
@@ -99,7 +98,7 @@ func New(c Config) *World {
 	c.Timing.Namespace, c.Timing.Store = Namespace, true
 	w := &World{
 		cfg: c, rand: rand.New(rand.NewPCG(c.Seed, 0x9e3779b97f4a7c15)), rings: map[string]*ring.Ring{},
-		trace: newTrace(c.Trace), Stats: newStats(),
+		trace: newTrace(c.Trace), Stats: newStats(), mood: all,
 	}
 	w.memory = idempotency.NewMemory(w.StoreNow)
 	w.Oracle = oracle.New(oracle.Rules{
@@ -159,38 +158,10 @@ func (w *World) Calm() {
 	}
 }
 
-// Run lets time pass until an instant, or until a law is broken: then it
-// returns the violation.
-func (w *World) Run(until time.Duration) error {
-	for w.Err() == nil && len(w.agenda) > 0 && w.agenda[0].at <= until {
-		e := heap.Pop(&w.agenda).(event)
-		w.now = e.at
-		if r := e.replica; r != nil {
-			if r.life != e.life {
-				continue
-			}
-			if r.frozen > w.now {
-				e.at = r.frozen
-				heap.Push(&w.agenda, e)
-				continue
-			}
-		}
-		w.do(e)
-	}
-	if w.Err() == nil {
-		w.now = max(w.now, until)
-	}
-	return w.Err()
-}
-
-func (w *World) do(e event) {
-	defer func() {
-		if p := recover(); p != nil {
-			w.fail("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	w.Stats.Events++
-	e.f()
+// Storm lets chance do faults again, after a calm.
+func (w *World) Storm() {
+	w.calm = false
+	w.note("", "storm")
 }
 
 // Err is what went wrong first; nil: nothing.
@@ -227,7 +198,7 @@ func (w *World) Settle(limit time.Duration) error {
 func (w *World) chance(p float64) bool { return w.rand.Float64() < p && !w.calm }
 
 // fault is whether chance does one of a kind.
-func (w *World) fault(f Fault, p float64) bool { return w.cfg.Faults&f != 0 && w.chance(p) }
+func (w *World) fault(f Fault, p float64) bool { return w.cfg.Faults&w.mood&f != 0 && w.chance(p) }
 
 // between is a duration from low to high.
 func (w *World) between(low, high time.Duration) time.Duration {

@@ -9,7 +9,7 @@ func (o *Oracle) Canceled(id ID) {
 	case r == nil || r.State == Ended:
 		o.fail("I16", "%v is canceled, and is not there or has ended", id)
 	case r.State == Waiting:
-		r.State, r.Outcome = Ended, Skipped
+		o.turn(r, Ended, Skipped)
 	default:
 		r.told = "canceled"
 	}
@@ -42,10 +42,11 @@ func (o *Oracle) Backfilled(id ID) {
 func (o *Oracle) again(id ID) {
 	r := o.rows[id]
 	if r == nil {
-		r = &row{}
+		r = &row{spared: o.spared}
 		o.rows[id] = r
 	}
-	r.Row = Row{ID: id, State: Waiting, Fence: r.Fence, Wake: o.now}
+	r.Row = Row{ID: id, Fence: r.Fence, Wake: o.now}
+	o.turn(r, Waiting, None)
 	r.told, r.overtaken, r.hand, r.orphaned = "", false, true, false
 	delete(o.begun, id)
 }
@@ -62,7 +63,7 @@ func (o *Oracle) Opened(name string, at int64) {
 // SkippedRun tells that a person does not let a run come that is not due yet.
 func (o *Oracle) SkippedRun(id ID) {
 	if o.rows[id] == nil {
-		o.rows[id] = &row{Row: Row{ID: id, State: Ended, Outcome: Skipped}, hand: true}
+		o.put(&row{Row: Row{ID: id, State: Ended, Outcome: Skipped}, hand: true})
 	}
 }
 

@@ -22,7 +22,9 @@ func (o *Oracle) Decided(d Decision) {
 	o.covers(d)
 	o.misses(d)
 	j.opened, j.next = d.Open, d.Next
-	j.ranges = append(j.ranges, d.Ranges...)
+	for _, r := range d.Ranges {
+		o.count(d.Job, r.Outcome, int(r.Count))
+	}
 	for _, t := range d.Run {
 		if d.Keyed {
 			o.openDue(j, dueID{d.Job, t}, decisionID{d.Session, d.Nonce, d.Job})
@@ -37,7 +39,7 @@ func (o *Oracle) Decided(d Decision) {
 // running must be held still.
 func (o *Oracle) repeated(d Decision) bool {
 	id := decisionID{d.Session, d.Nonce, d.Job}
-	if !o.decided[id] {
+	if !o.decided[id] && !o.before[id] {
 		o.decided[id] = true
 		return false
 	}
@@ -115,7 +117,7 @@ func (o *Oracle) newDue(j *job, id dueID, by decisionID) {
 	for key := range j.keys {
 		d.must[key] = true
 	}
-	o.dues[id] = d
+	o.dues[id], o.open[id] = d, d
 }
 
 // written puts the rows of a decision into the ledger.
@@ -136,7 +138,7 @@ func (o *Oracle) written(d Decision) {
 			continue
 		}
 		n := &row{Row: r, session: d.Session, nonce: d.Nonce, forward: d.SeenHash != d.Hash}
-		o.rows[r.ID] = n
+		o.put(n)
 		l := lane{r.ID.Job, r.ID.Key}
 		switch {
 		case r.State == Running:

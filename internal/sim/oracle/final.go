@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"cmp"
-	"slices"
 	"time"
 )
 
@@ -15,13 +14,13 @@ func (o *Oracle) Settled(limit time.Time) {
 			o.fail("I2", "job %s: due %v is not decided", name, j.next)
 		}
 	}
-	for _, id := range sorted(o.dues, func(a, b dueID) int { return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.due, b.due)) }) {
-		if o.dues[id].open && id.due <= limit.Unix() {
+	for _, id := range sorted(o.open, byDue) {
+		if id.due <= limit.Unix() {
 			o.fail("I2", "job %s: due %d is still open", id.job, id.due)
 		}
 	}
-	for _, id := range o.ids() {
-		if r := o.rows[id]; r.State != Ended && id.Due <= limit.Unix() {
+	for _, id := range sorted(o.active, byID) {
+		if r := o.active[id]; id.Due <= limit.Unix() {
 			o.fail("I2", "%v is still %s: attempt %d, crashes %d, fence %d, session %d (live: %t)",
 				id, stateName(r.State), r.Attempt, r.Crashes, r.Fence, r.session, o.live(r.session))
 		}
@@ -44,50 +43,9 @@ func (o *Oracle) Audit(stored []Row) {
 		}
 	}
 	old := o.high.Add(-o.rules.Retention).Unix()
-	for _, id := range o.ids() {
+	for _, id := range sorted(o.rows, byID) {
 		if !seen[id] && (o.rows[id].State != Ended || id.Due > old) {
 			o.fail("I2", "%v is gone from the store: it is %s, and %v old", id, stateName(o.rows[id].State), o.high.Sub(time.Unix(id.Due, 0)))
 		}
 	}
-}
-
-// Tally counts the ended rows of a job by outcome, and the dues that its
-// ranges speak for.
-func (o *Oracle) Tally(name string) map[Outcome]int {
-	n := map[Outcome]int{}
-	for id, r := range o.rows {
-		if id.Job == name && r.State == Ended {
-			n[r.Outcome]++
-		}
-	}
-	if j := o.jobs[name]; j != nil {
-		for _, r := range j.ranges {
-			n[r.Outcome] += int(r.Count)
-		}
-	}
-	return n
-}
-
-// Row tells a run's row as the ledger has it; false: there never was one.
-func (o *Oracle) Row(id ID) (Row, bool) {
-	r := o.rows[id]
-	if r == nil {
-		return Row{}, false
-	}
-	return r.Row, true
-}
-
-func (o *Oracle) ids() []ID {
-	return sorted(o.rows, func(a, b ID) int {
-		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Request, b.Request))
-	})
-}
-
-func sorted[K comparable, V any](m map[K]V, by func(a, b K) int) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, by)
-	return keys
 }

@@ -19,16 +19,23 @@ type Oracle struct {
 	jobs      map[string]*job
 	sessions  map[int64]*session
 	rows      map[ID]*row
+	active    map[ID]*row // those that have not ended
 	dues      map[dueID]*due
+	open      map[dueID]*due // those that are open
 	decided   map[decisionID]bool
+	before    map[decisionID]bool // decided before the last Forget
 	fences    map[int64]ID
-	last      map[lane]int64  // highest fence
-	held      map[lane]ID     // running exclusively
-	started   map[int64]bool  // fences under which a handler started
-	ended     map[int64]bool  // … and returned, or ran out of time
-	terms     map[int64]int64 // the sessions that led, by term
-	term      int64           // the highest
-	begun     map[ID]bool     // runs of which a handler started since a person asked for them
+	used      set                 // all fences ever
+	last      map[lane]int64      // highest fence
+	held      map[lane]ID         // running exclusively
+	started   set                 // fences under which a handler started
+	ended     set                 // … and returned, or ran out of time
+	terms     map[int64]int64     // the sessions that led, by term
+	term      int64               // the highest
+	begun     map[ID]bool         // runs of which a handler started since a person asked for them
+	fired     map[ID]int          // first starts of runs that no store knows of
+	starts    map[string]int      // … by job
+	accepted  map[int64]*accepted // finishes that were, by fence
 	spared    int
 
 	violations []Violation
@@ -51,7 +58,7 @@ type session struct {
 type job struct {
 	opened time.Time
 	next   time.Time
-	ranges []Range
+	tally  map[Outcome]int // dues that ranges speak for, and runs that are forgotten
 	keys   map[string]bool // that its source yields
 }
 
@@ -66,6 +73,7 @@ type row struct {
 	overtaken      bool   // it was told so first
 	hand           bool   // a person asked for it
 	orphaned       bool   // it was taken up from who was gone
+	spared         int    // how many processes had been killed or paused when it came to be
 }
 
 type dueID struct {
@@ -88,9 +96,9 @@ type due struct {
 func New(r Rules) *Oracle {
 	return &Oracle{
 		rules: r, schedules: map[string]Schedule{}, spreads: map[string]time.Duration{}, jobs: map[string]*job{}, sessions: map[int64]*session{},
-		rows: map[ID]*row{},
-		dues: map[dueID]*due{}, decided: map[decisionID]bool{}, fences: map[int64]ID{}, last: map[lane]int64{},
-		held: map[lane]ID{}, started: map[int64]bool{}, ended: map[int64]bool{}, begun: map[ID]bool{}, terms: map[int64]int64{},
+		rows: map[ID]*row{}, active: map[ID]*row{}, dues: map[dueID]*due{}, open: map[dueID]*due{}, decided: map[decisionID]bool{},
+		fences: map[int64]ID{}, last: map[lane]int64{}, held: map[lane]ID{}, begun: map[ID]bool{}, terms: map[int64]int64{},
+		fired: map[ID]int{}, starts: map[string]int{}, accepted: map[int64]*accepted{},
 	}
 }
 
@@ -146,8 +154,8 @@ func (o *Oracle) Present(name, key string, present bool) {
 		return
 	}
 	delete(j.keys, key)
-	for id, d := range o.dues {
-		if id.job == name && d.open {
+	for id, d := range o.open {
+		if id.job == name {
 			delete(d.must, key)
 		}
 	}

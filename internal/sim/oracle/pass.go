@@ -30,6 +30,7 @@ func (o *Oracle) Closed(sessionID int64, name string, at int64, missed *Range) {
 		return
 	}
 	d.open = false
+	delete(o.open, dueID{name, at})
 	whole := true
 	for _, f := range d.finished {
 		whole = whole && f
@@ -42,7 +43,7 @@ func (o *Oracle) Closed(sessionID int64, name string, at int64, missed *Range) {
 		o.fail("open", "job %s: due %d is given up before the horizon", name, at)
 	default:
 		d.missed = true
-		o.job(name).ranges = append(o.job(name).ranges, *missed)
+		o.count(name, missed.Outcome, int(missed.Count))
 	}
 	for _, key := range sorted(d.must, cmp.Compare[string]) {
 		if d.finished[o.rules.Partition(key)] && o.rows[ID{Job: name, Key: key, Due: at}] == nil {

@@ -47,7 +47,7 @@ func (o *Oracle) judgeReason(r *row, f Finish) {
 	case "deadline":
 		wrong = p.Within == 0 || o.begun[f.ID] || r.hand || o.fast.Before(o.Start(f.ID, o.spreads[f.ID.Job]).Add(p.Within))
 	case "handler":
-		wrong = !o.ended[f.Fence]
+		wrong = !o.ended.has(f.Fence)
 	default:
 		wrong = f.Outcome == Skipped
 	}
@@ -66,7 +66,7 @@ func (o *Oracle) toldOutcome(r *row) Outcome {
 
 // Waits is whether a run of a key waits.
 func (o *Oracle) Waits(job, key string) bool {
-	for id, r := range o.rows {
+	for id, r := range o.active {
 		if id.Job == job && id.Key == key && r.State == Waiting {
 			return true
 		}
@@ -84,9 +84,9 @@ func (o *Oracle) overtake(by ID, together map[ID]bool) {
 			r.told, r.overtaken = "overtaken", true
 		}
 	}
-	for id, r := range o.rows {
+	for id, r := range o.active {
 		if id.Job == by.Job && id.Key == by.Key && r.State == Waiting && id.Due < by.Due && !together[id] {
-			r.State, r.Outcome = Ended, Skipped
+			o.turn(r, Ended, Skipped)
 		}
 	}
 }
@@ -95,6 +95,7 @@ func (o *Oracle) overtake(by ID, together map[ID]bool) {
 func (o *Oracle) Refused(id ID, seen int64) {
 	if r := o.rows[id]; r != nil && r.State == Running && r.Fence == seen && r.told != "" && o.sessions[r.session].marked {
 		o.release(r)
-		r.State, r.Outcome, r.exclusive = Ended, o.toldOutcome(r), false
+		o.turn(r, Ended, o.toldOutcome(r))
+		r.exclusive = false
 	}
 }

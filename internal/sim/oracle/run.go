@@ -17,9 +17,10 @@ func (o *Oracle) Claimed(c Claim) {
 	}
 	if r == nil {
 		r = &row{Row: Row{ID: c.ID}}
-		o.rows[c.ID] = r
+		o.put(r)
 	}
-	r.State, r.Outcome, r.Crashes, r.Attempt = Running, None, c.Crashes, c.Attempt
+	o.turn(r, Running, None)
+	r.Crashes, r.Attempt = c.Crashes, c.Attempt
 	r.session, r.nonce, r.Term = c.Session, c.Nonce, c.Term
 	o.inTerm(c.ID, c.Session, c.Term)
 	if !c.Exclusive && !o.policy(c.ID.Job).Parallel {
@@ -100,8 +101,8 @@ func (o *Oracle) alone(r *row) {
 	if r.Crashes < 2 {
 		return
 	}
-	for _, id := range o.ids() {
-		if other := o.rows[id]; id != r.ID && other.State == Running && other.session == r.session && other.Crashes >= 2 {
+	for _, id := range sorted(o.active, byID) {
+		if other := o.active[id]; id != r.ID && other.State == Running && other.session == r.session && other.Crashes >= 2 {
 			o.fail("I10", "session %d holds %v and %v, both after two or more crashes", r.session, r.ID, id)
 		}
 	}
@@ -110,9 +111,10 @@ func (o *Oracle) alone(r *row) {
 // grant judges a new fence and takes the lane for an exclusive run.
 func (o *Oracle) grant(r *row, fence int64) {
 	l := lane{r.ID.Job, r.ID.Key}
-	if by, used := o.fences[fence]; used || fence <= 0 {
-		o.fail("I3", "%v gets fence %d, which %v had", r.ID, fence, by)
+	if o.used.has(fence) || fence <= 0 {
+		o.fail("I3", "%v gets fence %d, which %v had", r.ID, fence, o.fences[fence])
 	}
+	o.used.add(fence)
 	if fence <= o.last[l] {
 		o.fail("I3", "%v gets fence %d after %d of the same key", r.ID, fence, o.last[l])
 	}
@@ -154,7 +156,7 @@ func (o *Oracle) Recorded(sessionID int64, r Row) {
 		}
 	}
 	r.Recorded = true
-	o.rows[r.ID] = &row{Row: r}
+	o.put(&row{Row: r})
 }
 
 // Finished tells how a finish was answered.
@@ -186,14 +188,16 @@ func (o *Oracle) Finished(f Finish) {
 	o.release(r)
 	r.exclusive = false
 	r.Attempt = f.Attempt
-	if f.Outcome == None && r.told != "" {
+	o.accepted[f.Fence] = &accepted{id: f.ID, outcome: f.Outcome, at: o.now}
+	if f.Outcome == None && r.told != "" { // which the finish was too early to know, and its answer does not say
 		f.Outcome = o.toldOutcome(r)
 	}
 	if f.Outcome == None {
-		r.State, r.Wake = Waiting, f.Wake
+		o.turn(r, Waiting, None)
+		r.Wake = f.Wake
 		return
 	}
-	r.State, r.Outcome = Ended, f.Outcome
+	o.turn(r, Ended, f.Outcome)
 	if f.Outcome == Done {
 		if r.done++; r.done > 1 {
 			o.fail("I1", "%v has %d committed completions", f.ID, r.done)
@@ -207,10 +211,10 @@ func (o *Oracle) judgeAttempt(r *row, f Finish) {
 	switch {
 	case f.Attempt < r.Attempt || f.Attempt > r.Attempt+1:
 		o.fail("I10", "%v: attempt goes from %d to %d", f.ID, r.Attempt, f.Attempt)
-	case f.Attempt == r.Attempt+1 && !o.ended[f.Fence] && r.told == "":
+	case f.Attempt == r.Attempt+1 && !o.ended.has(f.Fence) && r.told == "":
 		o.fail("I10", "%v: attempt %d is counted, and no handler of fence %d ended", f.ID, f.Attempt, f.Fence)
 	}
-	if f.Outcome == Done && !o.ended[f.Fence] {
+	if f.Outcome == Done && !o.ended.has(f.Fence) {
 		o.fail("I1", "%v is done, and no handler of fence %d ended", f.ID, f.Fence)
 	}
 	o.judgeReason(r, f)
@@ -226,17 +230,17 @@ func (o *Oracle) judgeAttempt(r *row, f Finish) {
 	}
 	if r.Crashes < o.rules.Crashes {
 		o.fail("I10", "%v fails after %d attempts and %d crashes", f.ID, f.Attempt, r.Crashes)
-	} else if o.rules.Fatal != nil && !o.rules.Fatal(f.ID) && o.spared < o.rules.Spare {
+	} else if o.rules.Fatal != nil && !o.rules.Fatal(f.ID) && o.spared-r.spared < o.rules.Spare {
 		o.fail("I10", "%v fails for the crashes of others", f.ID)
 	}
 }
 
 // Started tells that a handler started.
 func (o *Oracle) Started(id ID, fence int64, attempt int) {
-	if o.started[fence] {
+	if o.started.has(fence) {
 		o.fail("I15", "%v: a handler starts again under fence %d", id, fence)
 	}
-	o.started[fence] = true
+	o.started.add(fence)
 	if o.fences[fence] != id {
 		o.fail("I4", "%v: a handler starts under fence %d, which is none of its claims", id, fence)
 	}
@@ -255,6 +259,6 @@ func (o *Oracle) Started(id ID, fence int64, attempt int) {
 }
 
 // Returned tells that the handler of a fence returned, or ran out of its time.
-func (o *Oracle) Returned(fence int64) { o.ended[fence] = true }
+func (o *Oracle) Returned(fence int64) { o.ended.add(fence) }
 
 func stateName(s State) string { return [...]string{"nothing", "waiting", "running", "ended"}[s] }

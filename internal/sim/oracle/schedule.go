@@ -1,14 +1,19 @@
 package oracle
 
 // Schedule names dues by brute force: every instant that is Phase modulo
-// Period, and every one of At. All are Unix seconds; no Period: none of the first kind.
+// Period, every one of At, and the first second of each minute of the hour whose bit
+// is set in Minutes. All else are Unix seconds; no Period: none of the first kind.
 type Schedule struct {
 	Period, Phase int64
 	At            []int64
+	Minutes       uint64
 }
 
 func (s Schedule) names(t int64) bool {
 	if s.Period > 0 && (t-s.Phase)%s.Period == 0 {
+		return true
+	}
+	if t%60 == 0 && s.Minutes>>(t/60%60)&1 == 1 {
 		return true
 	}
 	for _, at := range s.At {

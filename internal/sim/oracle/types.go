@@ -63,7 +63,7 @@ type Rules struct {
 
 	// Fatal tells of a run that its handler kills processes. Runs of which it
 	// is false may not fail for their crashes while fewer than Spare processes were
-	// killed or paused by others. Nil: any run may.
+	// killed or paused by others in their time. Nil: any run may.
 	Fatal func(ID) bool
 	Spare int
 }

@@ -1,0 +1,43 @@
+package oracle
+
+import "time"
+
+// accepted is a finish that a store accepted.
+type accepted struct {
+	id      ID
+	outcome Outcome
+	at      time.Time
+	told    bool // its replica says so
+}
+
+// ToldFinished judges what a replica says of a finish that was answered: what it counts is what is recorded.
+func (o *Oracle) ToldFinished(id ID, fence int64, out Outcome) {
+	a := o.accepted[fence]
+	switch {
+	case a == nil || a.id != id:
+		o.fail("I14", "%v is told to have ended %v under fence %d, and no such finish was accepted", id, out, fence)
+	case a.outcome != out:
+		o.fail("I14", "%v is told to have ended %v under fence %d, and is recorded as %v", id, out, fence, a.outcome)
+	case a.told:
+		o.fail("I14", "%v is told twice to have ended under fence %d", id, fence)
+	}
+	if a != nil {
+		a.told = true
+	}
+}
+
+// ToldFenced judges what a replica says of a finish that was refused: somebody has overtaken it.
+func (o *Oracle) ToldFenced(id ID, fence int64) {
+	if r := o.rows[id]; r != nil && r.Fence == fence && r.State == Running {
+		o.fail("I14", "%v is told to be fenced under fence %d, which holds it", id, fence)
+	}
+}
+
+// Told demands that of the finishes accepted in (from, to] every one was told, as it is in a calm.
+func (o *Oracle) Told(from, to time.Time) {
+	for _, fence := range sorted(o.accepted, func(a, b int64) int { return int(a - b) }) {
+		if a := o.accepted[fence]; !a.told && a.at.After(from) && !a.at.After(to) {
+			o.fail("I14", "%v ended %v under fence %d, and no replica tells of it", a.id, a.outcome, fence)
+		}
+	}
+}
