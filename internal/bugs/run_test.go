@@ -91,7 +91,7 @@ func passWithout(t *testing.T, list []*bug) {
 // goTest runs a test in a process of its own, and returns all that it said.
 func goTest(t *testing.T, n named, flags ...string) (output string, passed bool) {
 	pattern := "^" + strings.ReplaceAll(n.test, "/", "$/^") + "$"
-	args := append([]string{"test", "-count=1", "-vet=off", "-timeout=10m", "-v", "-run", pattern}, flags...)
+	args := append([]string{"test", "-count=1", "-vet=off", "-ldflags=-s -w", "-timeout=10m", "-v", "-run", pattern}, flags...)
 	args = append(append(args, "./"+n.pkg), n.flags...)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = root
