@@ -96,7 +96,8 @@ long-T16: ## Soak for an hour: replicas are killed and leave, and nothing grows 
 
 # T20
 
-# T21
+long-T21: ## Try every seeded bug on the test that has to fail of it
+	go test -tags bugs ./internal/bugs -count 1 -v -timeout 0
 
 long-T23: ## Repeat the tests that put faults on real processes, and count what failed (RUNS=20)
 	./.ci/repeat $(RUNS)
