@@ -60,11 +60,11 @@ long-T1: ## Simulate many clusters under random faults (SEEDS=100000, from seed 
 
 # T3
 
-long-T4: ## Kill many replicas and many leaders
-	$(LONG) ./examples/... -run TestNight -count 20
-	$(LONG) ./internal/etcdrig -etcdrig.rounds 200
+long-T4: ## Kill 10,000 processes, at each point in the life of a run, on all drivers
+	$(LONG) ./internal/rig -run '^TestKilled$$' -rig.kills 10000
 
-# T5
+long-T5: ## Pause 2,000 processes for 1.5 to 5 leases, on all drivers
+	$(LONG) ./internal/rig -run '^TestPaused$$' -rig.pauses 2000
 
 long-T6: ## Lose 1,000 replies to commits on each server
 	$(LONG) ./internal/ordeal -run LostCommitReplies -ordeal.commits 500

@@ -47,8 +47,8 @@ var onlyIn = []struct {
 	{"golang.org/x/time", []string{"internal/core"}},
 	{"github.com/robfig/cron", []string{"jobs"}},
 	{"modernc.org/sqlite", []string{"idempotency/sqlite", "cmd", "examples"}},
-	{"github.com/jackc/pgx", []string{"idempotency/postgres", "internal/testservers", "internal/ordeal", "cmd", "examples"}},        // testservers makes databases
-	{"github.com/go-sql-driver/mysql", []string{"idempotency/mysql", "internal/testservers", "internal/ordeal", "cmd", "examples"}}, // likewise
+	{"github.com/jackc/pgx", []string{"idempotency/postgres", "internal/testservers", "internal/ordeal", "internal/rig", "cmd", "examples"}},        // testservers makes databases
+	{"github.com/go-sql-driver/mysql", []string{"idempotency/mysql", "internal/testservers", "internal/ordeal", "internal/rig", "cmd", "examples"}}, // likewise
 	{"github.com/cenkalti/backoff", []string{"idempotency/postgres", "idempotency/mysql", "membership/etcdelector", "scheduler"}},
 	{"github.com/anishathalye/porcupine", []string{"internal/ordeal"}},
 	{"go.yaml.in/yaml", []string{"examples"}},

@@ -4,6 +4,8 @@ package rig
 
 import (
 	"context"
+	"database/sql"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,13 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfry-go/belfry/idempotency"
-	"github.com/belfry-go/belfry/idempotency/sqlite"
+	"github.com/belfry-go/belfry/internal/faultproxy"
 	"github.com/belfry-go/belfry/internal/procs"
 )
 
 // within bounds a test: it is for what hangs, not for what is slow.
-const within = 4 * time.Minute
+const within = 8 * time.Minute
 
 // fleet is replicas as child processes; the test's goroutine owns it.
 type fleet struct {
@@ -31,7 +32,9 @@ type fleet struct {
 	seed  uint64
 	rng   *rand.Rand
 	base  spec
-	store *sqlite.Store // to read
+	place place
+	store *handle                      // to read
+	ways  map[string]*faultproxy.Proxy // to a server of its own, by the process's name
 	book  book
 	since time.Time // every later due has to be decided
 
@@ -39,59 +42,95 @@ type fleet struct {
 	lan               *lan         // that the processes are on; nil: loopback
 	zoneinfo          string       // ZONEINFO of the processes that start; "": as the test's
 
-	readers sync.WaitGroup
-	all     []*proc // ever started
-	mu      sync.Mutex
-	live    map[string]*proc
-	changed chan struct{} // closed and made anew at every change of a process
+	troubled sync.WaitGroup // by what is to end by itself
+	readers  sync.WaitGroup
+	all      []*proc // ever started
+	mu       sync.Mutex
+	live     map[string]*proc
+	changed  chan struct{} // closed and made anew at every change of a process
 }
 
 // proc is one process.
 type proc struct {
 	*procs.Child
 	name  string
+	from  int // lines of the ledger that were there before
 	state state
 	meant bool // its end is part of the story; for the test's goroutine
 	ended bool
 }
 
-// newFleet makes one without replicas. Its folder is kept where the test fails.
+// newFleet makes one without replicas, on SQLite. Its folder is kept where the test fails.
 func newFleet(t *testing.T, base spec) *fleet {
 	t.Helper()
 	skipSlow(t)
+	return newFleetOn(t, sqliteDriver, false, base)
+}
+
+// newFleetOn makes one on any driver, and alone on its server where that is demanded.
+func newFleetOn(t *testing.T, d *driver, alone bool, base spec) *fleet {
+	t.Helper()
 	n := *seed
 	if n == 0 {
 		n = rand.Uint64()
 	}
+	at := d.newPlace(t, alone) // before the fleet's end is planned, and so gone after it
 	dir, err := os.MkdirTemp("", "belfry-rig-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(times(1))*within)
-	base.Store, base.Ledger = filepath.Join(dir, "store.db"), filepath.Join(dir, "ledger")
+	base.Store = at.site("")
+	base.Ledger = filepath.Join(dir, "ledger")
 	if base.Lease == 0 {
 		base.Lease, base.Sweep = lease(), 200*time.Millisecond
 	}
 	if base.Concurrency == 0 {
 		base.Concurrency = 8
 	}
-	f := &fleet{T: t, ctx: ctx, dir: dir, seed: n, rng: rand.New(rand.NewPCG(n, 0)), base: base,
+	f := &fleet{T: t, ctx: ctx, dir: dir, seed: n, rng: rand.New(rand.NewPCG(n, 0)), base: base, place: at,
 		book: book{path: base.Ledger}, died: map[int]bool{}, paused: map[int]bool{}, cut: map[int]bool{},
-		live: map[string]*proc{}, changed: make(chan struct{})}
+		ways: map[string]*faultproxy.Proxy{}, live: map[string]*proc{}, changed: make(chan struct{})}
 	t.Cleanup(func() {
 		f.endAll()
 		cancel()
 		if t.Failed() || *keep {
-			t.Logf("seed %d; ledger, store and logs are kept in %s; repeat with\n\tgo test ./internal/rig -count 1 -run '^%s$' -rig.seed %d",
-				n, dir, t.Name(), n)
+			f.place.keep(t, dir)
+			t.Logf("seed %d; ledger, store and logs are kept in %s; repeat with\n\tgo test ./internal/rig -count 1 -run '^%s$'%s -rig.seed %d",
+				n, dir, strings.ReplaceAll(t.Name(), "/", "$/^"), flags(), n)
 			return
 		}
 		os.RemoveAll(dir)
 	})
-	if f.store, err = sqlite.Open(ctx, base.Store, nil); err != nil {
+	if f.store, err = f.base.Store.open(ctx); err != nil {
 		t.Fatal(err)
 	}
+	f.base.Works = slices.Clone(base.Works)
+	for i := range f.base.Works {
+		f.base.Works[i].InTx = base.Works[i].InTx && f.store.effect != nil
+	}
+	f.place.ask(t, func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, makeEffects)
+		return err
+	})
 	return f
+}
+
+// flags are those of the rig that were set, but for the seed.
+func flags() (list string) {
+	flag.Visit(func(x *flag.Flag) {
+		if strings.HasPrefix(x.Name, "rig.") && x.Name != "rig.seed" {
+			list += fmt.Sprintf(" -%s=%s", x.Name, x.Value)
+		}
+	})
+	return list
+}
+
+// lasts bounds a story that is longer than others.
+func (f *fleet) lasts(d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	f.Cleanup(cancel)
+	f.ctx = ctx
 }
 
 func skipSlow(t *testing.T) {
@@ -108,13 +147,18 @@ func (f *fleet) endAll() {
 	}
 	f.readers.Wait()
 	if f.store != nil {
-		if err := f.store.Close(); err != nil {
+		if err := f.store.close(); err != nil {
+			f.Error(err)
+		}
+	}
+	for _, way := range f.ways {
+		if err := way.Close(); err != nil {
 			f.Error(err)
 		}
 	}
 }
 
-// start starts a replica and waits until it gossips. It calls those that live.
+// start starts a replica and waits until it gossips.
 func (f *fleet) start(name string, armed *fault) *proc {
 	f.Helper()
 	s := f.base
@@ -122,8 +166,16 @@ func (f *fleet) start(name string, armed *fault) *proc {
 	return f.launch(name, s)
 }
 
-// launch starts a process, known here by that name.
+// launch starts a process, known here by that name, and waits until it gossips.
 func (f *fleet) launch(name string, s spec) *proc {
+	f.Helper()
+	p := f.spawn(name, s)
+	f.await(name+" gossips", func() bool { return p.state.Addr != "" || p.ended })
+	return p
+}
+
+// spawn starts a process. It calls those that live.
+func (f *fleet) spawn(name string, s spec) *proc {
 	f.Helper()
 	log, err := os.OpenFile(f.log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -144,19 +196,34 @@ func (f *fleet) launch(name string, s spec) *proc {
 	if f.zoneinfo != "" {
 		via = append(via, "env", "ZONEINFO="+f.zoneinfo)
 	}
+	if f.place.server != nil {
+		s.Store = f.place.site(f.way(name).Addr())
+	}
 	child, err := procs.StartUnder(via, log, role)
 	if err != nil {
 		f.Fatal(err)
 	}
-	p := &proc{Child: child, name: name}
+	p := &proc{Child: child, name: name, from: len(f.book.lines)}
 	f.all = append(f.all, p)
 	f.mu.Lock()
 	f.live[name] = p
 	f.mu.Unlock()
 	f.readers.Go(func() { f.read(p) })
-	_ = child.Send(s) // one that cannot be told has ended, and await says so
-	f.await(name+" gossips", func() bool { return p.state.Addr != "" || p.ended })
+	_ = child.Send(s) // one that cannot be told has ended, and who awaits it sees that
 	return p
+}
+
+// way is a process's to a server that this fleet alone uses.
+func (f *fleet) way(name string) *faultproxy.Proxy {
+	f.Helper()
+	if f.ways[name] == nil {
+		p, err := faultproxy.Listen(f.place.db.Addr)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.ways[name] = p
+	}
+	return f.ways[name]
 }
 
 func (f *fleet) log(name string) string { return filepath.Join(f.dir, name+".log") }
@@ -249,9 +316,24 @@ func (f *fleet) ready() {
 // three starts as many replicas and waits until they are ready.
 func (f *fleet) three() (a, b, c *proc) {
 	f.Helper()
-	a, b, c = f.start("a", nil), f.start("b", nil), f.start("c", nil)
+	all := f.several(3)
+	return all[0], all[1], all[2]
+}
+
+// several starts replicas, named a, b, …, and waits until they are ready.
+func (f *fleet) several(n int) []*proc {
+	f.Helper()
+	all := []*proc{f.start("a", nil)}
+	for i := 1; i < n; i++ {
+		s := f.base
+		s.Name = string(rune('a' + i))
+		all = append(all, f.spawn(s.Name, s))
+	}
+	f.await("all gossip", func() bool {
+		return !slices.ContainsFunc(all, func(p *proc) bool { return p.state.Addr == "" && !p.ended })
+	})
 	f.ready()
-	return a, b, c
+	return all
 }
 
 // add gives all replicas further jobs, and those that start later too.
@@ -331,7 +413,7 @@ func (f *fleet) dead(p *proc, x fault) {
 	f.Helper()
 	f.await(p.name+" dies", func() bool { return p.ended })
 	f.refresh()
-	wrote := slices.ContainsFunc(f.book.lines, func(l line) bool { return l.Phase == faulted && l.Pid == p.Pid() })
+	wrote := slices.ContainsFunc(f.book.lines[p.from:], func(l line) bool { return l.Phase == faulted && l.Pid == p.Pid() })
 	if wrote != (x.Act != random) || x.Act != crash && fmt.Sprint(p.Err()) != "signal: killed" {
 		f.Fatalf("%s (process %d) ended by itself: %v\n%s", p.name, p.Pid(), p.Err(), f.tail(p.name))
 	}
@@ -370,77 +452,4 @@ func (f *fleet) tail(name string) string {
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return strings.Join(lines[max(0, len(lines)-10):], "\n")
-}
-
-// rows reads the store's history.
-func (f *fleet) rows() []row {
-	f.Helper()
-	return f.list(idempotency.Filter{Namespace: namespace})
-}
-
-// row is that of one run, empty where there is none.
-func (f *fleet) row(r run) row {
-	f.Helper()
-	due := time.Unix(r.due, 0)
-	list := f.list(idempotency.Filter{Namespace: namespace, Job: r.job, Key: r.key, From: due, To: due.Add(time.Second)})
-	if len(list) == 0 {
-		return row{}
-	}
-	return list[0]
-}
-
-func (f *fleet) list(filter idempotency.Filter) []row {
-	f.Helper()
-	var list []row
-	for r, err := range f.store.List(f.ctx, filter) {
-		if err != nil {
-			f.Fatal(err)
-		}
-		list = append(list, row{run: run{r.ID.Job, r.ID.Key, r.ID.Due.Unix()}, ended: r.State == idempotency.Ended,
-			outcome: outcomes[r.Outcome], reason: r.Reason, text: r.Text, fence: r.Fence, attempt: r.Attempt, crashes: r.Crashes,
-			finished: r.Finished.UnixMicro()})
-	}
-	return list
-}
-
-func (f *fleet) spans() []span {
-	f.Helper()
-	var list []span
-	for r, err := range f.store.Ranges(f.ctx, namespace, "") {
-		if err != nil {
-			f.Fatal(err)
-		}
-		list = append(list, span{r.Job, r.From.Unix(), r.To.Unix(), r.Count, outcomes[r.Outcome], r.Reason})
-	}
-	return list
-}
-
-// settle waits until every due up to now has come to its end, stops the fleet and judges all that happened.
-func (f *fleet) settle(l law) *judge {
-	f.Helper()
-	limit := time.Now()
-	var j *judge
-	f.await("every due to come to its end", func() bool {
-		j = newJudge(f.base.Works, f.since.Unix(), limit.Unix(), f.rows(), f.spans())
-		return len(j.open()) == 0
-	})
-	f.end()
-	f.refresh()
-	j = newJudge(f.base.Works, f.since.Unix(), limit.Unix(), f.rows(), f.spans())
-	for _, p := range f.all {
-		if !p.meant {
-			f.Errorf("%s (process %d) ended by itself: %v\n%s", p.name, p.Pid(), p.Err(), f.tail(p.name))
-		}
-	}
-	l.died, l.paused, l.cut = f.died, f.paused, f.cut
-	bad := j.judge(f.book.lines, l)
-	for _, text := range bad[:min(len(bad), 20)] {
-		f.Error(text)
-	}
-	if len(bad) > 20 {
-		f.Errorf("and %d more", len(bad)-20)
-	}
-	f.Logf("seed %d: %s; %d processes died, %d stood still, %d were cut from the store, %d sessions were lost with no fault",
-		f.seed, j.tally(), len(f.died), len(f.paused), len(f.cut), j.lost)
-	return j
 }

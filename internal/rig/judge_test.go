@@ -41,15 +41,24 @@ type judge struct {
 	since, limit int64
 	rows         map[run]row
 	spans        []span
+	effects      []mark
 	lost         int // sessions, of processes that no fault hit
+	abandoned    int // runs that five processes died of, or died with
 
 	law
-	sessions map[int]int
-	bad      []string
+	sessions, lapses map[int]int
+	bad              []string
+}
+
+// mark is an effect that was committed together with the completion of its run.
+type mark struct {
+	idem  string
+	fence int64
 }
 
 func newJudge(works []work, since, limit int64, rows []row, spans []span) *judge {
-	j := &judge{works: works, since: since, limit: limit, rows: map[run]row{}, spans: spans, sessions: map[int]int{}}
+	j := &judge{works: works, since: since, limit: limit, rows: map[run]row{}, spans: spans,
+		sessions: map[int]int{}, lapses: map[int]int{}}
 	for _, r := range rows {
 		j.rows[r.run] = r
 	}
@@ -110,25 +119,29 @@ func (j *judge) spanned(job string, due int64) bool {
 func (j *judge) judge(lines []line, l law) []string {
 	j.law = l
 	for _, l := range lines {
-		if l.Phase == session {
+		switch l.Phase {
+		case session:
 			j.sessions[l.Pid]++
+		case lapsed:
+			j.lapses[l.Pid]++
 		}
 	}
 	for pid, n := range j.sessions {
-		if n > 1 && !j.died[pid] && !j.paused[pid] && !j.cut[pid] {
-			j.lost += n - 1
+		if !j.died[pid] && !j.paused[pid] && !j.cut[pid] {
+			j.lost += max(n-1, j.lapses[pid])
 		}
 	}
 	for _, r := range j.open() {
 		j.fail("lost: %v has no outcome", r)
 	}
-	j.judgeRows()
-	j.judgeSpans()
-	j.judgeOrder(lines)
 	by := map[run][]line{}
 	for _, l := range lines {
 		by[l.run()] = append(by[l.run()], l)
 	}
+	j.judgeRows(by)
+	j.judgeSpans()
+	j.judgeOrder(lines)
+	j.judgeEffects()
 	for _, r := range slices.SortedFunc(maps.Keys(by), func(a, b run) int { return strings.Compare(a.String(), b.String()) }) {
 		if r != (run{}) && r.due <= j.limit {
 			j.judgeRun(r, by[r])
@@ -144,10 +157,13 @@ func (j *judge) judge(lines []line, l law) []string {
 
 // hit says that a fault hit the process, or that it lost a session: then it stood still for a lease by itself.
 func (j *judge) hit(pid int) bool {
-	return j.died[pid] || j.paused[pid] || j.cut[pid] || j.sessions[pid] > 1
+	return j.died[pid] || j.paused[pid] || j.cut[pid] || j.stood(pid)
 }
 
-func (j *judge) judgeRows() {
+// stood says that the process lost a session.
+func (j *judge) stood(pid int) bool { return j.sessions[pid] > 1 || j.lapses[pid] > 0 }
+
+func (j *judge) judgeRows(by map[run][]line) {
 	wanted := map[run]bool{}
 	for _, w := range j.works {
 		for _, name := range w.names() {
@@ -171,14 +187,53 @@ func (j *judge) judgeRows() {
 			if !j.overlapped(r) {
 				j.fail("skipped: %v, and no earlier run of its key was under way", r)
 			}
-		case row.outcome == "failed" && row.reason == "abandoned" && j.poison != "" && r.key == j.poison:
+		case row.outcome == "failed" && row.reason == "abandoned":
+			j.abandoned++
 			if row.crashes != 5 || row.attempt != 0 {
 				j.fail("poison: %v failed after %d crashes and %d attempts, want 5 and 0", r, row.crashes, row.attempt)
+			}
+			if n := j.holders(by[r]); n < 4 && (j.poison == "" || r.key != j.poison) { // one may have died before it could write down its claim
+				j.fail("abandoned: %v, and only %d processes that had to do with it were hit", r, n)
 			}
 		default:
 			j.fail("outcome: %v is %s (%s): %.200s", r, row.outcome, row.reason, row.text)
 		}
 	}
+}
+
+// holders counts the processes that had to do with a run and were hit.
+func (j *judge) holders(lines []line) int {
+	held := map[int]bool{}
+	for _, l := range lines {
+		if j.hit(l.Pid) {
+			held[l.Pid] = true
+		}
+	}
+	return len(held)
+}
+
+// judgeEffects holds the effects that are in the store's database against the runs that they are of: one for each that is
+// done, none for others.
+func (j *judge) judgeEffects() {
+	marks := map[string][]int64{}
+	for _, m := range j.effects {
+		marks[m.idem] = append(marks[m.idem], m.fence)
+	}
+	for r, row := range j.rows {
+		if m := marks[r.idem()]; row.outcome == "done" && j.inTx(r.job) && (len(m) != 1 || m[0] != row.fence) {
+			j.fail("effects: %v is done under fence %d, its effects are under %d", r, row.fence, m)
+		} else if row.outcome == "done" {
+			delete(marks, r.idem())
+		}
+	}
+	for idem, fences := range marks {
+		j.fail("effects: %s has effects under %d, and is not done", idem, fences)
+	}
+}
+
+// inTx says that a job's effects are in the store's database.
+func (j *judge) inTx(job string) bool {
+	return slices.ContainsFunc(j.works, func(w work) bool { return w.InTx && slices.Contains(w.names(), job) })
 }
 
 func (j *judge) overlapped(r run) bool {
@@ -250,7 +305,7 @@ func (j *judge) judgeRun(r run, lines []line) {
 		}
 		return
 	}
-	attempts, completions, last := 1, 0, int64(0)
+	attempts, gave, completions, last := 1, 0, 0, int64(0)
 	for _, l := range lines {
 		if l.Idem != "" && l.Idem != r.idem() {
 			j.fail("key: %v has the idempotency key %q, want %q", r, l.Idem, r.idem())
@@ -258,20 +313,23 @@ func (j *judge) judgeRun(r run, lines []line) {
 		if l.Phase == faulted && (strings.HasSuffix(l.Text, throw) || strings.HasSuffix(l.Text, hang)) {
 			attempts++
 		}
+		if l.Phase == gaveUp {
+			gave++
+		}
 		if l.Phase == committed && l.Text != "wait" {
 			completions++
 			if l.Fence != row.fence || l.Text != row.outcome {
 				j.fail("overtaken: %v was completed as %s under fence %d, its row is %s under %d", r, l.Text, l.Fence, row.outcome, row.fence)
 			}
 		}
-		if l.Phase == effect {
+		if l.Phase == effect || l.Phase == applied {
 			last = max(last, l.Fence)
 		}
 	}
 	if completions > 1 {
 		j.fail("double: %v was completed %d times", r, completions)
 	}
-	if row.outcome == "done" && (last != row.fence || row.attempt != attempts) {
+	if row.outcome == "done" && (last != row.fence || row.attempt < attempts || row.attempt > attempts+gave) {
 		j.fail("done: %v under fence %d in attempt %d; its last effect has fence %d, and it had %d attempts", r, row.fence, row.attempt, last, attempts)
 	}
 	for _, l := range lines {
@@ -297,7 +355,7 @@ func (j *judge) judgeFault(f line, row row, lines []line) {
 		})
 	}
 	later := row.fence > f.Fence
-	crashed := later && row.crashes > 0
+	crashed := later && (row.crashes > 0 || j.stood(f.Pid)) // who has lost a session and has another did not crash
 	ok := true
 	switch f.Text {
 	case "K2 kill", "K3 kill", "K3 crash":

@@ -4,47 +4,61 @@ package rig
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// mix is jobs that keep three replicas busy: four dues a second without keys, and every fifth second some with.
+// mix is jobs that keep three replicas busy: four dues a second without keys, and every fifth second some with. A third of
+// them write their effects in the transaction that completes their run.
 func mix() []work {
-	works := []work{{Name: "keyed", Every: 5 * time.Second, Phase: time.Second, Keys: 24, Takes: 20 * time.Millisecond}}
+	works := []work{{Name: "keyed", Every: 5 * time.Second, Phase: time.Second, Keys: 16, Takes: 20 * time.Millisecond},
+		{Name: "keyed-tx", Every: 5 * time.Second, Phase: 3 * time.Second, Keys: 8, Takes: 20 * time.Millisecond, InTx: true}}
 	for i := range 20 {
 		works = append(works, work{Name: fmt.Sprintf("plain-%02d", i), Every: 5 * time.Second,
-			Phase: time.Duration(i%5) * time.Second, Takes: 20 * time.Millisecond})
+			Phase: time.Duration(i%5) * time.Second, Takes: 20 * time.Millisecond, InTx: i%3 == 2})
 	}
 	return works
 }
 
-// F01-F07, F19: processes die at each point in the life of a run, and at any other moment; each is started again under
-// its name.
+// points are those in the life of a run at which a process dies by its own hand.
+var points = []string{"K0", "K1", "K2", "K3", "K4", "K5", "K6", "K7"}
+
+// T4: F01-F07, F19, on every driver: processes die at each point in the life of a run, and at any other moment; each is
+// started again under its name. On servers the way to the server is troubled meanwhile, and the server itself is killed.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	for _, half := range [][]string{{"K0", "K1", "K2", "K3"}, {"K4", "K5", "K6", "K7"}} {
-		t.Run(half[0]+" to "+half[3], func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, spec{Works: mix()})
-			f.three()
-			var queue []fault
-			for _, point := range half {
-				for range times(5) {
-					queue = append(queue, fault{Point: point, Nth: 1 + f.rng.IntN(3), Act: kill,
-						After: time.Duration(f.rng.Int64N(int64(3 * time.Millisecond)))})
-				}
-			}
-			for range times(10) {
-				queue = append(queue, fault{Act: random, After: time.Duration(f.rng.Int64N(int64(time.Second)))})
-			}
-			f.rng.Shuffle(len(queue), func(i, k int) { queue[i], queue[k] = queue[k], queue[i] })
-			f.slay(queue)
-			f.ready()
-			f.settle(law{})
+	skipSlow(t)
+	c := newCampaign("T4", "kills")
+	if *kills > 0 {
+		c.long(t, *kills, 180, *lanes, func(*driver) int { return 5 }, func(f *fleet, n int) {
+			f.killed(c, deaths(f, points, n/9, n-n/9*len(points)), 3)
+		})
+	} else {
+		c.short(t, map[string]func(f *fleet){
+			"sqlite K0 to K3": func(f *fleet) { f.killed(c, deaths(f, points[:4], times(5), times(10)), 2) },
+			"sqlite K4 to K7": func(f *fleet) { f.killed(c, deaths(f, points[4:], times(5), times(10)), 2) },
+			"server":          func(f *fleet) { f.killed(c, deaths(f, points, times(1), times(2)), 2) },
 		})
 	}
+	c.tell(t)
+}
+
+// deaths are so many at each point, and so many at random, in any order.
+func deaths(f *fleet, points []string, each, at int) (queue []fault) {
+	for _, point := range points {
+		for range each {
+			queue = append(queue, fault{Point: point, Nth: 1 + f.rng.IntN(3), Act: kill,
+				After: time.Duration(f.rng.Int64N(int64(3 * time.Millisecond)))})
+		}
+	}
+	for range at {
+		queue = append(queue, fault{Act: random, After: time.Duration(f.rng.Int64N(int64(time.Second)))})
+	}
+	f.rng.Shuffle(len(queue), func(i, k int) { queue[i], queue[k] = queue[k], queue[i] })
+	return queue
 }
 
 // F08: all are killed at once and come back after more than three periods. What is late then was missed, but for the
@@ -110,33 +124,77 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// slay lets processes die, two at a time: one at least lives on.
-func (f *fleet) slay(queue []fault) {
+// slay lets processes die, so many at a time, and starts each again. One at least that is ready lives on.
+func (f *fleet) slay(c *campaign, queue []fault, atOnce int) {
 	f.Helper()
+	troubles := f.troubles(len(queue))
 	condemned, began := map[*proc]fault{}, map[*proc]time.Time{}
-	for len(queue) > 0 || len(condemned) > 0 {
-		for len(condemned) < 2 && len(queue) > 0 {
-			p := f.anyone(condemned)
+	for died := 0; len(queue) > 0 || len(condemned) > 0; {
+		for len(condemned) < atOnce && len(queue) > 0 {
+			p := f.fit(condemned)
+			if p == nil {
+				break
+			}
 			condemned[p], began[p] = queue[0], time.Now()
 			f.condemn(p, queue[0])
 			queue = queue[1:]
 		}
 		var dead *proc
-		f.await("one of the condemned to die", func() bool {
+		f.await("one of the condemned to die, or another to be ready for it", func() bool {
 			for p := range condemned {
 				if p.ended {
 					dead = p
 				}
 			}
-			return dead != nil
+			return dead != nil || len(condemned) < atOnce && len(queue) > 0 && f.fitLocked(condemned) != nil
 		})
-		f.dead(dead, condemned[dead])
+		if dead == nil {
+			continue
+		}
+		x := condemned[dead]
+		f.dead(dead, x)
+		c.count(f.place.name, x.Point)
 		if took := time.Since(began[dead]); took > 10*time.Second {
-			f.Logf("%s of %s came after %v", condemned[dead], dead.name, took.Round(time.Second)) // for people, not a fault
+			f.Logf("%s of %s came after %v", x, dead.name, took.Round(time.Second)) // for people, not a fault
 		}
 		delete(condemned, dead)
-		f.start(dead.name, nil)
+		s := f.base
+		s.Name = dead.name
+		f.spawn(s.Name, s)
+		if died++; troubles[died] != nil {
+			troubles[died]()
+		}
 	}
+	f.troubled.Wait()
+}
+
+// fit is a process that is ready to die, but none of these; nil where it would leave none that is ready.
+func (f *fleet) fit(but map[*proc]fault) *proc {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fitLocked(but)
+}
+
+func (f *fleet) fitLocked(but map[*proc]fault) *proc {
+	var list []*proc
+	for _, name := range slices.Sorted(maps.Keys(f.live)) {
+		p := f.live[name]
+		if _, out := but[p]; !out && p.state.Addr != "" && p.state.NotReady == "" {
+			list = append(list, p)
+		}
+	}
+	if len(list) < 2 {
+		return nil
+	}
+	return list[f.rng.IntN(len(list))]
+}
+
+// killed is the story of a fleet whose processes die, up to its judgement.
+func (f *fleet) killed(c *campaign, queue []fault, atOnce int) {
+	f.Helper()
+	f.slay(c, queue, atOnce)
+	f.ready()
+	c.judged(f.settle(law{}))
 }
 
 // anyone is a living process, but none of these.

@@ -9,15 +9,19 @@ import (
 	"time"
 )
 
-// tale is a history to judge: one plain job each second and one with two keys each other second, for (100, 104].
+// tale is a history to judge: one plain job each second, one with two keys each other second, and one each fourth whose
+// effects join the transactions that complete its runs, for (100, 104].
 type tale struct {
-	rows  []row
-	lines []line
-	spans []span
+	rows    []row
+	lines   []line
+	spans   []span
+	effects []mark
 	law
 }
 
-var told = []work{{Name: "plain", Every: time.Second}, {Name: "keyed", Every: 2 * time.Second, Keys: 2}}
+var told = []work{
+	{Name: "plain", Every: time.Second}, {Name: "keyed", Every: 2 * time.Second, Keys: 2}, {Name: "tx", Every: 4 * time.Second, InTx: true},
+}
 
 // calm is a tale in which nothing went wrong, in process 1.
 func calm() *tale {
@@ -29,6 +33,10 @@ func calm() *tale {
 			t.did(run{"keyed", key(1), due}, due*10+2, 1)
 		}
 	}
+	x := run{"tx", "tx", 104}
+	t.tell(x, 1043, 1, claimed, started, applied, committed, returned)
+	t.rows = append(t.rows, row{run: x, ended: true, outcome: "done", fence: 1043, attempt: 1, finished: 104e6 + 500})
+	t.effects = []mark{{x.idem(), 1043}}
 	return t
 }
 
@@ -42,7 +50,7 @@ func (t *tale) tell(r run, fence int64, pid int, phases ...string) {
 	for _, phase := range phases {
 		l := line{Phase: phase, Pid: pid, Job: r.job, Key: r.key, Due: r.due, Fence: fence, Attempt: 1, At: r.due*1e6 + 100}
 		switch phase {
-		case started, effect:
+		case started, effect, applied:
 			l.Idem = r.idem()
 		case committed:
 			l.Text = "done"
@@ -57,6 +65,11 @@ func (t *tale) at(r run) *row {
 
 func (t *tale) cut(r run, phase string) {
 	t.lines = slices.DeleteFunc(t.lines, func(l line) bool { return l.run() == r && (phase == "" || l.Phase == phase) })
+}
+
+// cutOf is cut, of the lines under one fence.
+func (t *tale) cutOf(r run, fence int64, phase string) {
+	t.lines = slices.DeleteFunc(t.lines, func(l line) bool { return l.run() == r && l.Fence == fence && l.Phase == phase })
 }
 
 // fault says that a process is about to do one to itself in a run, behind the lines so far.
@@ -75,7 +88,7 @@ func (t *tale) again(r run, fence int64) {
 // TestJudge tells tales: the first ones are lawful, each of the others breaks a law, which the judge has to name.
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	r, k := run{"plain", "plain", 102}, run{"keyed", key(1), 102}
+	r, k, x := run{"plain", "plain", 102}, run{"keyed", key(1), 102}, run{"tx", "tx", 104}
 	for _, c := range []struct {
 		name string
 		tell func(t *tale)
@@ -85,6 +98,29 @@ func TestJudge(t *testing.T) {
 		{"died after the effect", func(t *tale) { t.died[1] = true; t.fault(k, 1022, 1, "K4 kill"); t.again(k, 2000) }, ""},
 		{"paused after the effect", func(t *tale) { t.paused[1] = true; t.again(k, 2000) }, ""},
 		{"cut from the store after the effect", func(t *tale) { t.law.cut = map[int]bool{1: true}; t.again(k, 2000) }, ""},
+		{"died after the effect, in a session that it had opened after another", func(t *tale) {
+			t.died[1] = true
+			t.lines = append(t.lines, line{Phase: session, Pid: 1})
+			t.fault(k, 1022, 1, "K4 kill")
+			t.again(k, 2000)
+			t.at(k).crashes = 0
+		}, ""},
+		{"lost the session while it drained", func(t *tale) { t.lines = append(t.lines, line{Phase: lapsed, Pid: 1}); t.again(k, 2000) }, ""},
+		{"given up after five crashes", func(t *tale) {
+			t.cut(k, effect)
+			t.cut(k, committed)
+			for pid := 11; pid <= 15; pid++ {
+				t.died[pid] = true
+				t.tell(k, 1022+int64(pid), pid, claimed)
+			}
+			*t.at(k) = row{run: k, ended: true, outcome: "failed", reason: "abandoned", fence: 1037, crashes: 5}
+		}, ""},
+		{"repeated, when a transaction had failed", func(t *tale) {
+			t.tell(x, 2000, 2, claimed, started, applied, gaveUp, started, applied, committed)
+			t.cut(x, started)
+			t.cutOf(x, 1043, committed)
+			t.at(x).fence, t.at(x).attempt, t.effects[0].fence = 2000, 2, 2000
+		}, ""},
 		{"overlapped", func(t *tale) {
 			t.cut(run{"plain", "plain", 103}, "")
 			*t.at(run{"plain", "plain", 103}) = row{run: run{"plain", "plain", 103}, ended: true, outcome: "skipped", reason: "overlap"}
@@ -131,6 +167,19 @@ func TestJudge(t *testing.T) {
 			t.cut(k, committed)
 			*t.at(k) = row{run: k, ended: true, outcome: "failed", reason: "abandoned", fence: 1022, crashes: 4}
 		}, "poison"},
+		{"given up after one crash", func(t *tale) {
+			t.died[1] = true
+			t.cut(k, committed)
+			*t.at(k) = row{run: k, ended: true, outcome: "failed", reason: "abandoned", fence: 1022, crashes: 5}
+		}, "abandoned"},
+		{"another attempt for nothing", func(t *tale) { t.at(x).attempt = 2 }, "done"},
+		{"an effect twice", func(t *tale) { t.effects = append(t.effects, mark{x.idem(), 1044}) }, "effects"},
+		{"an effect of another holder", func(t *tale) { t.effects[0].fence = 1042 }, "effects"},
+		{"no effect in the store", func(t *tale) { t.effects = nil }, "effects"},
+		{"an effect of what is not done", func(t *tale) {
+			t.at(x).outcome, t.at(x).reason = "failed", "exhausted"
+			t.cut(x, committed)
+		}, "effects"},
 		{"K4, not repeated", func(t *tale) { t.died[1] = true; t.fault(k, 1022, 1, "K4 kill") }, "fault"},
 		{"K6, repeated", func(t *tale) { t.died[1] = true; t.fault(k, 1022, 1, "K6 kill"); t.again(k, 2000) }, "fault"},
 		{"K4 stop, not fenced", func(t *tale) { t.paused[1] = true; t.fault(k, 1022, 1, "K4 stop"); t.again(k, 2000) }, "fault"},
@@ -139,7 +188,9 @@ func TestJudge(t *testing.T) {
 			t.Parallel()
 			x := calm()
 			c.tell(x)
-			bad := newJudge(told, 100, 104, x.rows, x.spans).judge(x.lines, x.law)
+			j := newJudge(told, 100, 104, x.rows, x.spans)
+			j.effects = x.effects
+			bad := j.judge(x.lines, x.law)
 			named := slices.ContainsFunc(bad, func(text string) bool { return strings.HasPrefix(text, c.want+":") })
 			if c.want == "" && len(bad) > 0 || c.want != "" && !named {
 				t.Errorf("the judge says %q, want %q", bad, c.want)

@@ -18,11 +18,14 @@ const (
 	claimed   = "claimed"   // the store answered a claim as won
 	started   = "started"   // a handler began
 	effect    = "effect"    // its effect is applied: this line is it
+	applied   = "applied"   // its effect is written in a transaction that completes the run, which is not committed yet
+	gaveUp    = "gave up"   // it failed because its transaction did; Text: the error
 	returned  = "returned"  // it is about to return; Text: the cause of its ended context, if it ended
 	committed = "committed" // the store answered a finish as written; Text: the outcome
 	refused   = "refused"   // Hooks.Refused; Text: the cause
 	stuck     = "stuck"     // Hooks.Stuck
 	session   = "session"   // this process has opened a session
+	lapsed    = "lapsed"    // the session of this process has come to its end by itself, or may have
 	storeCut  = "store cut" // this process does not reach the store from now on; storeHealed: it does again
 	faulted   = "fault"     // this process is about to do a fault to itself; Text: the fault
 )

@@ -11,10 +11,16 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/belfry-go/belfry/internal/testservers"
 )
 
 var (
 	rounds = flag.Int("rig.rounds", 0, "how often each fault is repeated (default 1, with BELFRY_LONG=1 10)")
+	kills  = flag.Int("rig.kills", 0, "how many kills TestKilled has, over all drivers; 0: the default round")
+	pauses = flag.Int("rig.pauses", 0, "how many pauses TestPaused has, over all drivers; 0: the default round")
+	lanes  = flag.Int("rig.lanes", 2, "how many fleets of each driver a long run of kills has at once, and two more one of pauses")
+	leased = flag.Duration("rig.lease", 0, "lease of the replicas, on a machine that has much else to do; default 2s")
 	keep   = flag.Bool("rig.keep", false, "keep ledger, store and logs of what passes too")
 	calmly = flag.Duration("rig.calm", 10*time.Second, "how long the replicas of TestCalm are left in peace")
 	seed   = flag.Uint64("rig.seed", 0, "seed of the faults; 0 draws one")
@@ -41,9 +47,9 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests mostly wait for leases to lapse, so more of them run at once than there are processors.
 	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue && !slow {
-		_ = n.Value.Set("5") // a number
+		_ = n.Value.Set("6") // a number
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testservers.Main(m))
 }
 
 // times is how often a fault is to be repeated that a default round has n times.
@@ -59,7 +65,10 @@ func times(n int) int {
 
 // lease is that of the replicas. Where they are slow, one of 2 s would lapse for want of a processor.
 func lease() time.Duration {
-	if slow {
+	switch {
+	case *leased > 0:
+		return *leased
+	case slow:
 		return 6 * time.Second
 	}
 	return 2 * time.Second

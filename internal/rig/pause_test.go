@@ -4,25 +4,54 @@ package rig
 
 import (
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// F09, F10: processes stand still for 1.5 to 5 leases, after a handler's effect or just before a finish is sent.
-// Others take their runs up; what the paused finish late, the store refuses, and their handlers are told.
+// T5: F09, F10, on every driver: processes stand still for 1.5 to 5 leases, after a handler's work or just before a finish
+// is sent. Others take their runs up; what the paused finish late, the store refuses, and their handlers are told.
 func TestPaused(t *testing.T) {
 	t.Parallel()
-	for _, half := range []string{"one", "two"} {
-		t.Run(half, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, spec{Works: mix()})
-			f.three()
-			f.freeze(times(10))
-			f.ready()
-			f.settle(law{})
+	skipSlow(t)
+	c := newCampaign("T5", "pauses")
+	if *pauses > 0 {
+		size := func(d *driver) int {
+			if d.shared == nil {
+				return 3 // more need a longer lease, and the pauses would be longer too
+			}
+			return 5
+		}
+		c.long(t, *pauses, 50, *lanes+2, size, func(f *fleet, n int) { f.rested(c, n, (len(f.all)+1)/2) })
+	} else {
+		c.short(t, map[string]func(f *fleet){
+			"sqlite": func(f *fleet) { f.rested(c, times(8), 2) },
+			"server": func(f *fleet) { f.rested(c, times(6), 2) },
 		})
 	}
+	c.tell(t)
+}
+
+// rested is the story of a fleet whose processes are paused, up to its judgement.
+func (f *fleet) rested(c *campaign, pauses, atOnce int) {
+	f.Helper()
+	f.freeze(c, pauses, atOnce)
+	f.ready()
+	c.judged(f.settle(law{}))
+	c.note("answered as fenced", f.fenced())
+}
+
+// fenced counts the stops whose run was refused to the process that had stopped in it.
+func (f *fleet) fenced() (n int) {
+	for i, at := range f.book.lines {
+		if at.Phase == faulted && strings.HasSuffix(at.Text, stop) && slices.ContainsFunc(f.book.lines[i:], func(l line) bool {
+			return l.Phase == refused && l.Text == "fenced" && l.Pid == at.Pid && l.Fence == at.Fence
+		}) {
+			n++
+		}
+	}
+	return n
 }
 
 // pause is one of a process.
@@ -34,13 +63,22 @@ type pause struct {
 	resumed bool
 }
 
-// freeze pauses processes, two at a time; the third lives. It goes on until others have overtaken so many pauses.
-func (f *fleet) freeze(pauses int) {
+// freeze pauses processes, so many at a time; one at least that is ready goes on. It ends when others have overtaken so
+// many pauses.
+func (f *fleet) freeze(c *campaign, many, atOnce int) {
 	f.Helper()
 	held, active := 0, []*pause{}
-	for left := pauses; left > 0 || len(active) > 0; {
-		for ; len(active) < 2 && left > 0; left-- {
-			active = append(active, f.chill(active, []string{"K4", "K5"}[left%2]))
+	for left := many; left > 0 || len(active) > 0; {
+		for ; len(active) < atOnce && left > 0; left-- {
+			x := f.chill(active, []string{"K4", "K5"}[left%2])
+			if x == nil {
+				break
+			}
+			active = append(active, x)
+		}
+		if len(active) == 0 {
+			f.ready()
+			continue
 		}
 		var next *pause
 		f.await("a paused process to come a step further", func() bool {
@@ -54,11 +92,13 @@ func (f *fleet) freeze(pauses int) {
 		case next.at.Pid == 0:
 			next.at = *f.after(next.from, faulted, next.proc)
 			next.thaw = time.Now().Add(f.base.Lease + f.base.Lease/2)
-			if times(1) > 1 {
-				next.thaw = next.thaw.Add(time.Duration(f.rng.Int64N(int64(3 * f.base.Lease))))
+			if times(1) > 1 || *pauses > 0 {
+				next.thaw = next.thaw.Add(time.Duration(f.rng.Int64N(int64(7 * f.base.Lease / 2))))
 			}
 		case !next.resumed:
-			if !f.row(next.at.run()).ended {
+			if f.row(next.at.run()).ended {
+				c.count(f.place.name, strings.TrimSuffix(next.at.Text, " "+stop))
+			} else {
 				f.held(next)
 				held, left = held+1, left+1
 			}
@@ -69,17 +109,21 @@ func (f *fleet) freeze(pauses int) {
 			active = slices.DeleteFunc(active, func(x *pause) bool { return x == next })
 		}
 	}
-	f.Logf("%d pauses were overtaken, %d held up all others", pauses, held)
+	f.Logf("%d pauses were overtaken, %d held up all others", many, held)
+	c.note("held up all others", held)
 }
 
-// chill tells one that is not paused to stop itself at a point.
+// chill tells one that is ready and not paused to stop itself at a point; nil: there is none to spare.
 func (f *fleet) chill(but []*pause, point string) *pause {
 	f.Helper()
 	out := map[*proc]fault{}
 	for _, x := range but {
 		out[x.proc] = fault{}
 	}
-	p := f.anyone(out)
+	p := f.fit(out)
+	if p == nil {
+		return nil
+	}
 	f.paused[p.Pid()] = true
 	f.order(p, order{Arm: &fault{Point: point, Nth: 1 + f.rng.IntN(3), Act: stop}})
 	return &pause{proc: p, from: len(f.book.lines)}

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
-	"github.com/belfry-go/belfry/idempotency/sqlite"
 	"github.com/belfry-go/belfry/internal/procs"
 	"github.com/belfry-go/belfry/internal/storecut"
 	"github.com/belfry-go/belfry/jobs"
@@ -42,6 +41,7 @@ type work struct {
 	Takes   time.Duration
 	Timeout time.Duration // 0: the default
 	Poison  string        // the key whose handler kills its process
+	InTx    bool          // the effect is written in the transaction that completes the run, where the driver has such
 }
 
 func key(i int) string { return fmt.Sprintf("k%04d", i) }
@@ -59,16 +59,17 @@ func (w work) names() []string {
 
 // spec is the first document that a replica is told. Orders follow.
 type spec struct {
-	Name, Store, Ledger string
-	Seeds               []string
-	Bind, Advertise     string // "": the defaults
-	Secret              []byte // of the gossip; nil: none
-	Profile             membership.Profile
-	Lease, Sweep        time.Duration
-	MissedAfter         time.Duration
-	Concurrency         int
-	Works               []work
-	Fault               *fault // armed from the start
+	Name, Ledger    string
+	Store           site
+	Seeds           []string
+	Bind, Advertise string // "": the defaults
+	Secret          []byte // of the gossip; nil: none
+	Profile         membership.Profile
+	Lease, Sweep    time.Duration
+	MissedAfter     time.Duration
+	Concurrency     int
+	Works           []work
+	Fault           *fault // armed from the start
 }
 
 // order is what a replica is told while it runs.
@@ -97,6 +98,7 @@ type member struct {
 	spec
 	ledger *ledger
 	trap   *trap
+	handle *handle
 	store  *storecut.Store
 }
 
@@ -113,7 +115,7 @@ func replica() (err error) {
 	if m.ledger, err = openLedger(m.Ledger, m.Name); err != nil {
 		return err
 	}
-	m.trap = &trap{ledger: m.ledger, ctx: ctx, onward: make(chan struct{}), fault: m.Fault}
+	m.trap = &trap{ledger: m.ledger, ctx: ctx, onward: make(chan struct{}), fault: m.Fault, completed: map[int64]bool{}}
 	gossip := membership.Config{Name: m.Name, Namespace: namespace, Seeds: m.Seeds, Bind: m.Bind, Advertise: m.Advertise, Profile: m.Profile}
 	if m.Secret != nil {
 		gossip.Secrets = [][]byte{m.Secret}
@@ -123,16 +125,15 @@ func replica() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
-	opening, cancel := context.WithTimeout(ctx, openWithin)
-	defer cancel()
-	store, err := sqlite.Open(opening, m.Store, nil)
-	if err != nil {
+	if m.handle, err = openPatiently(ctx, m.Store); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	m.store = storecut.New(store, nil)
+	defer func() { err = errors.Join(err, m.handle.close()) }()
+	m.store = storecut.New(m.handle, nil)
+	beat := &pulse{ledger: m.ledger, lease: m.Lease}
+	defer beat.stop(false)
 	s, err := scheduler.New(scheduler.Config{
-		Namespace: namespace, Members: cluster, Store: &door{m.store, m.trap}, Concurrency: m.Concurrency,
+		Namespace: namespace, Members: cluster, Store: &door{m.store, m.trap, beat}, Concurrency: m.Concurrency,
 		Lease: m.Lease, Grace: time.Second, Sweep: m.Sweep, Drain: 5 * time.Second, MissedAfter: m.MissedAfter,
 		Hooks: []scheduler.Hooks{m.hooks()},
 	})
@@ -257,7 +258,8 @@ func (m *member) jobs(works []work) []jobs.Job {
 	var list []jobs.Job
 	for _, w := range works {
 		for _, name := range w.names() {
-			j := jobs.Job{Name: name, Schedule: jobs.At(w.At), Timeout: w.Timeout, Run: m.handler(w)}
+			j := jobs.Job{Name: name, Schedule: jobs.At(w.At), Timeout: w.Timeout, Run: m.handler(w),
+				Retry: jobs.Retry{Attempts: 20, First: 100 * time.Millisecond}}
 			if w.Every > 0 {
 				j.Schedule = jobs.Every(w.Every).Phase(w.Phase)
 			}
@@ -301,6 +303,9 @@ func (m *member) handler(w work) jobs.Handler {
 			m.ledger.write(ofOccurrence(returned, cause(ctx), o))
 			return context.Cause(ctx)
 		}
+		if w.InTx && m.handle.effect != nil {
+			return m.inTx(ctx, o)
+		}
 		m.ledger.write(ofOccurrence(effect, "", o))
 		if m.trap.hit("K4", ofOccurrence("", "", o)) == stop {
 			<-ctx.Done() // the session is lost, and that has to be told to us
@@ -309,6 +314,37 @@ func (m *member) handler(w work) jobs.Handler {
 		m.ledger.write(ofOccurrence(returned, cause(ctx), o))
 		return nil
 	}
+}
+
+// inTx is the rest of a handler whose effect is written in the transaction that completes its run. A process is killed
+// in the middle of it, but stopped before it: a transaction that is left open holds others up, and ends. After that only
+// the store can refuse the effect: the handler does not look at its context.
+func (m *member) inTx(ctx context.Context, o jobs.Occurrence) error {
+	run := ofOccurrence("", "", o)
+	if m.trap.hitBy(stop, "K4", run) == stop {
+		<-ctx.Done()
+		m.ledger.write(ofOccurrence(returned, cause(ctx), o))
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer end()
+	}
+	m.trap.calls.RLock()
+	err := m.handle.effect(ctx, o, func() {
+		m.ledger.write(ofOccurrence(applied, "", o))
+		m.trap.hitBy(kill, "K4", run)
+		m.trap.flight("K5", []line{run})
+	})
+	m.trap.calls.RUnlock()
+	switch {
+	case err == nil:
+		m.trap.complete(o.Fence)
+		m.ledger.write(ofOccurrence(committed, "done", o))
+		m.trap.hitBy(kill, "K6", run)
+	case !errors.Is(err, jobs.ErrOvertaken):
+		m.ledger.write(ofOccurrence(gaveUp, err.Error(), o))
+	}
+	m.ledger.write(ofOccurrence(returned, cause(ctx), o))
+	return err
 }
 
 // pass lets d pass, or less when the context ends.

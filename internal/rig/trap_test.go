@@ -39,8 +39,23 @@ type trap struct {
 	onward chan struct{}   // receives a word to go on; unbuffered
 	calls  sync.RWMutex    // held to read by calls that mostly write to the store
 
-	mu    sync.Mutex
-	fault *fault
+	mu        sync.Mutex
+	fault     *fault
+	completed map[int64]bool // fences of runs that were completed by their handlers
+}
+
+// complete says that a run was completed by its handler, before its finish is sent.
+func (t *trap) complete(fence int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.completed[fence] = true
+}
+
+// open says that a run is not completed before its finish is sent.
+func (t *trap) open(fence int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.completed[fence]
 }
 
 func (t *trap) arm(f fault) {
@@ -50,11 +65,14 @@ func (t *trap) arm(f fault) {
 }
 
 // due reports a fault that is to happen now, once, and has written it down for the runs that it is about.
-func (t *trap) due(point string, runs ...line) *fault {
+func (t *trap) due(point string, runs ...line) *fault { return t.dueTo("", point, runs...) }
+
+// dueTo is due, for the one act; "": for any.
+func (t *trap) dueTo(act, point string, runs ...line) *fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.fault
-	if f == nil || f.Point != point || len(runs) == 0 {
+	if f == nil || f.Point != point || len(runs) == 0 || act != "" && f.Act != act {
 		return nil
 	}
 	if f.Nth--; f.Nth > 0 {
@@ -69,8 +87,11 @@ func (t *trap) due(point string, runs ...line) *fault {
 }
 
 // hit is a point that the process is at. It returns the act where that is the caller's to do.
-func (t *trap) hit(point string, runs ...line) string {
-	f := t.due(point, runs...)
+func (t *trap) hit(point string, runs ...line) string { return t.hitBy("", point, runs...) }
+
+// hitBy is hit, for the one act; "": for any.
+func (t *trap) hitBy(act, point string, runs ...line) string {
+	f := t.dueTo(act, point, runs...)
 	if f == nil {
 		return ""
 	}
@@ -104,7 +125,7 @@ func (t *trap) wait() {
 
 // flight is a point that the process is at while a call is under way.
 func (t *trap) flight(point string, runs []line) {
-	if f := t.due(point, runs...); f != nil {
+	if f := t.dueTo(kill, point, runs...); f != nil {
 		time.AfterFunc(f.After, func() { t.strike(f) })
 	}
 }
@@ -113,6 +134,7 @@ func (t *trap) flight(point string, runs []line) {
 type door struct {
 	idempotency.Store
 	*trap
+	*pulse
 }
 
 // Claim has K0, K1 and K2.
@@ -161,7 +183,7 @@ func (d *door) Decide(ctx context.Context, s idempotency.Session, nonce int64, q
 
 func (d *door) won(runs []line) {
 	if len(runs) > 0 {
-		d.ledger.write(runs...)
+		d.trap.ledger.write(runs...)
 		d.hit("K2", runs...)
 	}
 }
@@ -171,7 +193,7 @@ func (d *door) won(runs []line) {
 func (d *door) Finish(ctx context.Context, namespace string, f []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
 	var asked, done []line
 	for _, q := range f {
-		if q.Outcome == idempotency.Done {
+		if q.Outcome == idempotency.Done && d.open(q.Fence) {
 			asked = append(asked, ofID("", "", q.ID, q.Fence))
 		}
 	}
@@ -191,7 +213,7 @@ func (d *door) Finish(ctx context.Context, namespace string, f []idempotency.Fin
 			continue
 		}
 		l := ofID(committed, outcomes[f[i].Outcome], f[i].ID, f[i].Fence)
-		d.ledger.write(l)
+		d.trap.ledger.write(l)
 		if f[i].Outcome == idempotency.Done {
 			done = append(done, l)
 		}
@@ -204,14 +226,7 @@ var outcomes = map[idempotency.Outcome]string{
 	idempotency.Done: "done", idempotency.Failed: "failed", idempotency.Skipped: "skipped", idempotency.Missed: "missed", idempotency.Wait: "wait",
 }
 
-// RenewSession is one of the calls that a process is not stopped in.
-func (d *door) RenewSession(ctx context.Context, s idempotency.Session) (idempotency.Renewal, error) {
-	d.calls.RLock()
-	defer d.calls.RUnlock()
-	return d.Store.RenewSession(ctx, s)
-}
-
-// SavePass is another one.
+// SavePass is one of the calls that a process is not stopped in.
 func (d *door) SavePass(ctx context.Context, s idempotency.Session, p []idempotency.Pass) ([]idempotency.Verdict, error) {
 	d.calls.RLock()
 	defer d.calls.RUnlock()
