@@ -62,6 +62,8 @@ long-T1: ## Simulate many clusters under random faults (SEEDS=100000, from seed 
 
 long-T4: ## Kill 10,000 processes, at each point in the life of a run, on all drivers
 	$(LONG) ./internal/rig -run '^TestKilled$$' -rig.kills 10000
+	$(LONG) ./examples/... -run TestNight -count 20
+	$(LONG) ./internal/etcdrig -etcdrig.rounds 200
 
 long-T5: ## Pause 2,000 processes for 1.5 to 5 leases, on all drivers
 	$(LONG) ./internal/rig -run '^TestPaused$$' -rig.pauses 2000
@@ -69,17 +71,24 @@ long-T5: ## Pause 2,000 processes for 1.5 to 5 leases, on all drivers
 long-T6: ## Lose 1,000 replies to commits on each server
 	$(LONG) ./internal/ordeal -run LostCommitReplies -ordeal.commits 500
 
-# T7
+RIG = $(LONG) ./internal/rig -rig.size long
 
-# T8
+long-T7: ## Break the network of four processes and their store in 8 shapes, 50 times each, and lose 5, 20 and 40 % of its packets
+	$(RIG) -run '^TestShapes$$' -parallel 9
 
-# T9
+long-T8: ## Kill 300 owners with due work
+	$(RIG) -run '^TestFailover$$' -parallel 8
 
-# T10
+long-T9: ## Tell 200 replicas to stop on a due second
+	$(RIG) -run '^TestStoppedOnDue$$' -parallel 6
+
+long-T10: ## Take the store, the code and the workers from 200 owners each, and leave 200 busy ones alone
+	$(RIG) -run '^(TestBlind|TestLacking|TestHung|TestBusy)$$' -parallel 8
 
 # T11
 
-# T12
+long-T12: ## Leave five replicas alone for an hour, and throttle them for another
+	$(RIG) -run '^(TestCalm|TestThrottled)$$' -rig.calm 1h
 
 long-T13: ## Judge 200,000 questions and their answers on each store, while all is well, beside restarts and on bad networks
 	$(LONG) ./internal/ordeal -run 'Linearizable|Restarts|FaultyNetwork' -ordeal.ops 200000 -ordeal.kills 50
@@ -92,7 +101,8 @@ long-T16: ## Soak for an hour: replicas are killed and leave, and nothing grows 
 
 # T18
 
-# T19
+long-T19: ## Roll three replicas to an older version and back, 30 times
+	$(RIG) -run '^TestUpgrades$$' -parallel 6
 
 # T20
 

@@ -3,6 +3,7 @@ package netns
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -152,6 +153,79 @@ func TestCut(t *testing.T) {
 	b.expect("healed")
 	b.send(a, "healed")
 	a.expect("healed")
+}
+
+// TestLose loses some packets, not all, and none any more once that is over.
+func TestLose(t *testing.T) {
+	t.Parallel()
+	n := New(t)
+	a, b := newPeer(t, n.Host()), newPeer(t, n.Host())
+	n.Lose(40)
+	const sent = 200
+	for range sent {
+		a.send(b, "perhaps")
+	}
+	a.send(a, "all sent") // so that none of them is on its way yet
+	a.expect("all sent")
+	n.Lose(0)
+	a.send(b, "end")
+	came := 0
+	for b.hear() == "perhaps" {
+		came++
+	}
+	t.Logf("%d of %d came", came, sent)
+	if came == 0 || came == sent {
+		t.Errorf("%d of %d packets came, at a loss of 40 %%", came, sent)
+	}
+}
+
+// TestListen: a listener of this process is reached from another host, and it leaves its thread where it was.
+func TestListen(t *testing.T) {
+	t.Parallel()
+	n := New(t)
+	server, client := n.Host(), n.Host()
+	before, err := os.Readlink("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := server.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if after, err := os.Readlink("/proc/thread-self/ns/net"); err != nil || after != before {
+		t.Errorf("in the namespace %s (%v) after it, in %s before", after, err, before)
+	}
+	if at := netip.MustParseAddrPort(l.Addr().String()); at.Addr() != server.Addr() {
+		t.Errorf("listens at %v, want a port of %v", at, server.Addr())
+	}
+	call := append(client.Exec(), "bash", "-c", fmt.Sprintf("cat </dev/tcp/%s/%d", server.Addr(), l.Addr().(*net.TCPAddr).Port))
+	visit := exec.Command(call[0], call[1:]...)
+	out, err := visit.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := visit.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.(*net.TCPListener).SetDeadline(time.Now().Add(within)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr(); from != client.Addr() {
+		t.Errorf("called from %v, want %v", from, client.Addr())
+	}
+	fmt.Fprint(c, "hello")
+	c.Close()
+	if got, err := io.ReadAll(out); string(got) != "hello" || err != nil {
+		t.Errorf("the client read %q, %v", got, err)
+	}
+	if err := visit.Wait(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestUnplug takes a link down and up again.

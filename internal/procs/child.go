@@ -34,7 +34,12 @@ func StartUnder(command []string, log *os.File, args ...string) (*Child, error) 
 	if err != nil {
 		return nil, fmt.Errorf("procs: own executable: %w", err)
 	}
-	args = slices.Concat(command, []string{exe}, args)
+	return StartProgram(exe, command, log, args...)
+}
+
+// StartProgram is StartUnder of another program, which talks as this one's children do: an older build of it.
+func StartProgram(program string, command []string, log *os.File, args ...string) (*Child, error) {
+	args = slices.Concat(command, []string{program}, args)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.SysProcAttr = bound()
 	if log != nil {

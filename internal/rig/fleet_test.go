@@ -70,11 +70,16 @@ func newFleet(t *testing.T, base spec) *fleet {
 // newFleetOn makes one on any driver, and alone on its server where that is demanded.
 func newFleetOn(t *testing.T, d *driver, alone bool, base spec) *fleet {
 	t.Helper()
+	return newFleetAt(t, d.newPlace(t, alone), base) // the place is made before the fleet's end is planned, and so gone after it
+}
+
+// newFleetAt makes one whose store is at any place.
+func newFleetAt(t *testing.T, at place, base spec) *fleet {
+	t.Helper()
 	n := *seed
 	if n == 0 {
 		n = rand.Uint64()
 	}
-	at := d.newPlace(t, alone) // before the fleet's end is planned, and so gone after it
 	dir, err := os.MkdirTemp("", "belfry-rig-")
 	if err != nil {
 		t.Fatal(err)
@@ -177,6 +182,16 @@ func (f *fleet) launch(name string, s spec) *proc {
 // spawn starts a process. It calls those that live.
 func (f *fleet) spawn(name string, s spec) *proc {
 	f.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		f.Fatal(err)
+	}
+	return f.spawnAs(exe, name, s, func(s spec) any { return s })
+}
+
+// spawnAs is spawn of another build of this program, which may want to be told its spec in other words.
+func (f *fleet) spawnAs(program, name string, s spec, words func(spec) any) *proc {
+	f.Helper()
 	log, err := os.OpenFile(f.log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		f.Fatal(err)
@@ -199,7 +214,7 @@ func (f *fleet) spawn(name string, s spec) *proc {
 	if f.place.server != nil {
 		s.Store = f.place.site(f.way(name).Addr())
 	}
-	child, err := procs.StartUnder(via, log, role)
+	child, err := procs.StartProgram(program, via, log, role)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -209,7 +224,7 @@ func (f *fleet) spawn(name string, s spec) *proc {
 	f.live[name] = p
 	f.mu.Unlock()
 	f.readers.Go(func() { f.read(p) })
-	_ = child.Send(s) // one that cannot be told has ended, and who awaits it sees that
+	_ = child.Send(words(s)) // one that cannot be told has ended, and who awaits it sees that
 	return p
 }
 

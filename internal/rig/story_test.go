@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -57,65 +56,6 @@ func TestPanics(t *testing.T) {
 	}
 	f.ready()
 	f.settle(law{})
-}
-
-// F29, T10: a handler ignores its context. At its timeout its run goes to another attempt, its worker stays taken, and
-// others do what its replica owns; when it does return, nobody listens.
-func TestHung(t *testing.T) {
-	t.Parallel()
-	works := mix()
-	for i := range works {
-		works[i].Timeout = time.Second
-	}
-	f := newFleet(t, spec{Works: works})
-	f.start("b", nil)
-	f.start("c", nil)
-	s := f.base
-	s.Name, s.Concurrency = "a", 1
-	a := f.launch("a", s)
-	f.ready()
-	for range times(1) {
-		from := len(f.book.lines)
-		at := f.hit(a, fault{Point: "K3", Nth: 1, Act: hang})
-		f.await("the hung run to be done in another attempt", func() bool {
-			return f.row(at.run()).ended && slices.ContainsFunc(f.book.lines[from:], func(l line) bool { return l.Phase == stuck && l.Fence == at.Fence })
-		})
-		hung := len(f.book.lines)
-		f.await("a while to pass", func() bool { return time.Now().Unix() > at.Due+4 })
-		for _, l := range f.book.lines[hung:] {
-			if l.Pid == a.Pid() && l.Phase == started {
-				t.Errorf("the only worker hangs, and %v started", l.run())
-			}
-		}
-		f.order(a, order{Onward: true})
-		f.await("the handler to return", func() bool {
-			return slices.ContainsFunc(f.book.lines[hung:], func(l line) bool { return l.Phase == returned && l.Fence == at.Fence })
-		})
-	}
-	f.settle(law{})
-}
-
-// T9: replicas are told to stop on a due second, and hand over: no attempt is burnt, nothing crashes or is missed.
-func TestStoppedOnDue(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, spec{Works: mix()})
-	f.three()
-	for range times(5) {
-		p := f.anyone(nil)
-		now := time.Now()
-		f.pass(now.Truncate(time.Second).Add(2*time.Second - 20*time.Millisecond).Sub(now))
-		f.pass(time.Duration(f.rng.Int64N(int64(40 * time.Millisecond))))
-		f.signal(p, syscall.SIGTERM)
-		f.drained(p)
-		f.start(p.name, nil)
-		f.ready()
-	}
-	j := f.settle(law{})
-	for r, row := range j.rows {
-		if row.crashes > 0 && j.lost == 0 {
-			t.Errorf("%v has %d crashes", r, row.crashes)
-		}
-	}
 }
 
 // F59: two thousand jobs without keys are due in one second.
