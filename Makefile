@@ -9,6 +9,7 @@ SEEDS ?= 100000
 FROM ?= $(shell date +%s)
 RUNS ?= 20
 MINUTES ?= 60
+HOURS ?= 25000
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-zA-Z0-9-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,12 +54,15 @@ long: ## Run all the long runs (make long-T1 is one of them; hours)
 		echo "== $$row"; $(MAKE) --no-print-directory $$row || failed="$$failed $$row"; \
 	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
-long-T1: ## Simulate many clusters under random faults (SEEDS=100000, from seed FROM)
-	$(LONG) ./internal/sim -run TestExplore -sim.seeds $(SEEDS) -sim.from $(FROM)
+long-T1: ## Simulate clusters under random faults for HOURS=25000 of theirs, and SEEDS=100000 short ones, from seed FROM
+	$(LONG) ./internal/sim -run '^TestHours$$' -sim.hours $(HOURS) -sim.from $(FROM)
+	$(LONG) ./internal/sim -run '^TestExplore$$' -sim.seeds $(SEEDS) -sim.from $(FROM)
 
-# T2
+long-T2: ## Simulate 1,000 seeds twice, on one processor and on two
+	$(LONG) ./internal/sim -run '^TestHoursAgain$$' -sim.twice 1000
 
-# T3
+long-T3: ## Let real schedulers live for 1,000 hours of fake time, with the race detector
+	CGO_ENABLED=1 $(LONG) -race ./membership -run '^TestBubble$$' -bubble.hours 1000
 
 long-T4: ## Kill 10,000 processes, at each point in the life of a run, on all drivers
 	$(LONG) ./internal/rig -run '^TestKilled$$' -rig.kills 10000
@@ -85,7 +89,8 @@ long-T9: ## Tell 200 replicas to stop on a due second
 long-T10: ## Take the store, the code and the workers from 200 owners each, and leave 200 busy ones alone
 	$(RIG) -run '^(TestBlind|TestLacking|TestHung|TestBusy)$$' -parallel 8
 
-# T11
+long-T11: ## Draw 100,000 histories of members
+	$(LONG) ./ring -run '^TestHistories$$' -ring.histories 100000
 
 long-T12: ## Leave five replicas alone for an hour, and throttle them for another
 	$(RIG) -run '^(TestCalm|TestThrottled)$$' -rig.calm 1h
@@ -99,12 +104,14 @@ long-T14: ## Kill, stop for 30 s, slow and silence each server, 50 times each
 long-T16: ## Soak for an hour: replicas are killed and leave, and nothing grows (MINUTES=1440 for a day, STORE=postgres://... for a server)
 	go run ./cmd/belfry bench soak --minutes $(MINUTES) $(if $(STORE),--store $(STORE))
 
-# T18
+long-T18: ## Fuzz each fuzz target for 15 minutes
+	$(MAKE) fuzz FUZZTIME=15m
 
 long-T19: ## Roll three replicas to an older version and back, 30 times
 	$(RIG) -run '^TestUpgrades$$' -parallel 6
 
-# T20
+long-T20: ## Decide a year of minutes that nobody was there for
+	$(LONG) ./internal/core -run '^TestYearOfDues$$'
 
 long-T21: ## Try every seeded bug on the test that has to fail of it
 	go test -tags bugs ./internal/bugs -count 1 -v -timeout 0
