@@ -16,7 +16,7 @@ const (
 
 var (
 	figureRow  = regexp.MustCompile(`^\| T(\d+) \|`)
-	makeTarget = regexp.MustCompile("make (long-T\\d+)")
+	makeTarget = regexp.MustCompile(`make (long-T\d+)`)
 )
 
 // checkFigures: the table of figures has each row once, in order, and each target of make that the page names is there, for
