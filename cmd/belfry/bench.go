@@ -136,7 +136,7 @@ Every occurrence is held to what it had to become, by the store's record and by 
 the handlers told. It fails where one is missing, ended twice or was recorded otherwise;
 and where goroutines, file descriptors, metric series, rows, or SQLite's WAL grew
 beyond what they may. From half an hour on it also fails where the heap grows by more
-than 1 % an hour.`,
+than 1 % an hour, if that is more than half a megabyte.`,
 		Example: "  belfry bench soak --minutes 1440 --store postgres://app@db/belfry",
 	}
 	cmd.Flags().IntVar(&o.Minutes, "minutes", 3, "how long")

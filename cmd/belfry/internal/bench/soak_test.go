@@ -39,7 +39,7 @@ func TestSoakErr(t *testing.T) {
 	t.Parallel()
 	good := func() SoakReport {
 		return SoakReport{Replicas: 3, Leaves: 1, Closed: 4, Occurrences: 10, Done: 10, Seconds: soakLong, Goroutines: SoakSpan{30, 30}, FDs: SoakSpan{20, 19},
-			Series: soakSeries, Queue: soakQueue, WALMB: soakWAL, HeapSlope: soakSlope, Rows: map[string]int64{"belfry_run": soakBound("belfry_run"), "belfry_pass": 1}}
+			Series: soakSeries, Queue: soakQueue, WALMB: soakWAL, HeapMB: 60, HeapSlope: soakSlope, Rows: map[string]int64{"belfry_run": soakBound("belfry_run"), "belfry_pass": 1}}
 	}
 	if err := good().Err(); err != nil {
 		t.Error(err)
