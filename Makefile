@@ -8,6 +8,8 @@ FUZZTIME ?= 10s
 SEEDS ?= 100000
 FROM ?= $(shell date +%s)
 RUNS ?= 20
+MINUTES ?= 60
+HOURS ?= 25000
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-zA-Z0-9-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,19 +54,22 @@ long: ## Run all the long runs (make long-T1 is one of them; hours)
 		echo "== $$row"; $(MAKE) --no-print-directory $$row || failed="$$failed $$row"; \
 	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
-long-T1: ## Simulate many clusters under random faults (SEEDS=100000, from seed FROM)
-	$(LONG) ./internal/sim -run TestExplore -sim.seeds $(SEEDS) -sim.from $(FROM)
+long-T1: ## Simulate clusters under random faults for HOURS=25000 of theirs, and SEEDS=100000 short ones, from seed FROM
+	$(LONG) ./internal/sim -run '^TestHours$$' -sim.hours $(HOURS) -sim.from $(FROM)
+	$(LONG) ./internal/sim -run '^TestExplore$$' -sim.seeds $(SEEDS) -sim.from $(FROM)
 
-# T2
+long-T2: ## Simulate 1,000 seeds twice, on one processor and on two
+	$(LONG) ./internal/sim -run '^TestHoursAgain$$' -sim.twice 1000
 
-# T3
+long-T3: ## Let real schedulers live for 1,000 hours of fake time, with the race detector
+	CGO_ENABLED=1 $(LONG) -race ./membership -run '^TestBubble$$' -bubble.hours 1000
 
-long-T4: ## Kill 10,000 replicas at each point in the life of a run, on all stores, and many leaders
+long-T4: ## Kill 10,000 processes at each point in the life of a run, on all stores, and many leaders
 	$(LONG) ./examples/... -run TestNight -count 20
 	$(LONG) ./internal/etcdrig -etcdrig.rounds 200
 	$(LONG) ./internal/rig -run '^TestKilled$$' -rig.kills 10000
 
-long-T5: ## Pause 2,000 replicas for 1.5 to 5 leases, on all stores
+long-T5: ## Pause 2,000 processes for 1.5 to 5 leases, on all stores
 	$(LONG) ./internal/rig -run '^TestPaused$$' -rig.pauses 2000
 
 long-T6: ## Lose 1,000 replies to commits on each server
@@ -84,7 +89,8 @@ long-T9: ## Tell 200 replicas to stop on a due second
 long-T10: ## Take the store, the code and the workers from 200 owners each, and leave 200 busy ones alone
 	$(RIG) -run '^(TestBlind|TestLacking|TestHung|TestBusy)$$' -parallel 8
 
-# T11
+long-T11: ## Draw 100,000 histories of members
+	$(LONG) ./ring -run '^TestHistories$$' -ring.histories 100000
 
 long-T12: ## Leave five replicas alone for an hour, and throttle them for another
 	$(RIG) -run '^(TestCalm|TestThrottled)$$' -rig.calm 1h
@@ -95,16 +101,20 @@ long-T13: ## Judge 200,000 questions and their answers on each store, while all 
 long-T14: ## Kill, stop for 30 s, slow and silence each server, 50 times each
 	$(LONG) ./internal/ordeal -run Outage -ordeal.outages 50
 
-# T16
+long-T16: ## Soak for an hour: replicas are killed and leave, and nothing grows (MINUTES=1440 for a day, STORE=postgres://... for a server)
+	go run ./cmd/belfry bench soak --minutes $(MINUTES) $(if $(STORE),--store $(STORE))
 
-# T18
+long-T18: ## Fuzz each fuzz target for 15 minutes
+	$(MAKE) fuzz FUZZTIME=15m
 
 long-T19: ## Roll three replicas to an older version and back, 30 times
 	$(RIG) -run '^TestUpgrades$$' -parallel 6
 
-# T20
+long-T20: ## Decide a year of minutes that nobody was there for
+	$(LONG) ./internal/core -run '^TestYearOfDues$$'
 
-# T21
+long-T21: ## Try every seeded bug on the test that has to fail of it
+	go test -tags bugs ./internal/bugs -count 1 -v -timeout 0
 
 long-T23: ## Repeat the tests that put faults on real processes, and count what failed (RUNS=20)
 	./.ci/repeat $(RUNS)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/bench"
+	"github.com/belfry-go/belfry/cmd/belfry/internal/storeurl"
 )
 
 func benchCommand() *cobra.Command {
@@ -20,7 +21,8 @@ func benchCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(latencyCommand(), idleCommand(), gossipCommand(), timersCommand(), soakCommand(), childCommand("replica NAME", 1, bench.Replica),
-		childCommand("idler NAME", 1, bench.Idler), childCommand("member NAME", 1, bench.Member), childCommand("timekeeper NAME", 1, bench.Timekeeper))
+		childCommand("idler NAME", 1, bench.Idler), childCommand("member NAME", 1, bench.Member), childCommand("timekeeper NAME", 1, bench.Timekeeper),
+		childCommand("soaker NAME", 1, bench.Soaker))
 	return cmd
 }
 
@@ -120,15 +122,33 @@ nothing is asserted.`,
 
 func soakCommand() *cobra.Command {
 	var o bench.SoakOptions
+	var store string
 	cmd := &cobra.Command{
 		Use:   "soak",
-		Short: "Run handlers that panic, hang and fail, and account for every run",
-		Long: `Run three replicas in this process on a SQLite file, with 10,000 occurrences a minute:
-5 % panic, 5 % hang until their second is over (and some of these longer), 5 % return
-an error, half of all these only at their first attempt. Then hold the record to
-what each had to become. It fails where one is missing or recorded otherwise, where
-goroutines are left, or where the heap grew.`,
+		Short: "Run handlers that panic, hang and fail, kill replicas, and see that nothing grows",
+		Long: `Run three replicas as processes of their own, on a SQLite file or the store that is
+named, with some 2,500 occurrences a minute: jobs of each second, of the leader, and
+of keys that come and go. 5 % panic, 5 % hang until their second is over (and some of
+these longer), 5 % return an error, half of all these only at their first attempt.
+Each minute a replica is killed or leaves, and comes back, and a job is edited.
+
+Every occurrence is held to what it had to become, by the store's record and by what
+the handlers told. It fails where one is missing, ended twice or was recorded otherwise;
+and where goroutines, file descriptors, metric series, rows, or SQLite's WAL grew
+beyond what they may. From half an hour on it also fails where the heap grows by more
+than 1 % an hour, if that is more than half a megabyte.`,
+		Example: "  belfry bench soak --minutes 1440 --store postgres://app@db/belfry",
 	}
-	cmd.Flags().IntVar(&o.Minutes, "minutes", 1, "how long")
-	return measureCommand(cmd, func(ctx context.Context, log io.Writer) (bench.SoakReport, error) { return bench.Soak(ctx, o, log) })
+	cmd.Flags().IntVar(&o.Minutes, "minutes", 3, "how long")
+	cmd.Flags().StringVar(&store, "store", "", "where to run, such as postgres://user@host/database; it gets a namespace that is dropped at the end (default: a SQLite file)")
+	return measureCommand(cmd, func(ctx context.Context, log io.Writer) (bench.SoakReport, error) {
+		var err error
+		if store != "" {
+			o.Store, err = storeurl.FromFlag(store)
+		}
+		if err != nil {
+			return bench.SoakReport{}, err
+		}
+		return bench.Soak(ctx, o, log)
+	})
 }

@@ -95,6 +95,7 @@ func TestCommands(t *testing.T) {
 		{"too short a bench", "", []string{"bench", "latency", "--seconds", "0", "--rounds", "0"},
 			result{1, "", "belfry: bench: --seconds 0: give 1 to 3600\nbench: --rounds 0: give 1 to 100\n"}},
 		{"too long a bench", "", []string{"bench", "idle", "--seconds", "1201"}, result{1, "", "belfry: bench: --seconds 1201: give 1 to 1200\n"}},
+		{"no soak", "", []string{"bench", "soak", "--minutes", "0"}, result{1, "", "belfry: bench: --minutes 0: give 1 to 1440\n"}},
 		{"odd timers", "", []string{"bench", "timers", "--entries", "999", "--seconds", "0"},
 			result{1, "", "belfry: bench: --entries 999: give 1000 to 10000000\nbench: --seconds 0: give 1 to 600\n"}},
 		{"odd gossip", "", []string{"bench", "gossip", "--members", "101", "--profile", "local", "--rounds", "0", "--idle", "1ms"}, result{1, "",

@@ -25,11 +25,11 @@ const (
 	readers = 3
 
 	// The writer's page cache is 64 MB at most, and the log is copied into the
-	// file when it has grown as large: 16,384 pages of 4 KiB. Together they are
+	// file before it has grown as large: at 16,000 pages of 4 KiB, each with a header. Together they are
 	// worth half again as many claims a second as SQLite's defaults. Cut the log
 	// back to that size after a rush.
 	cacheKiB  = 64 << 10
-	walPages  = 16384
+	walPages  = 16_000
 	walLimit  = 64 << 20
 	readerKiB = 2 << 10
 

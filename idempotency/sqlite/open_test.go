@@ -275,7 +275,7 @@ func TestPragmas(t *testing.T) {
 	t.Parallel()
 	for _, o := range []*Options{nil, {AllowLossy: true}} {
 		s := openAt(t, file(t), o, time.Now)
-		want := map[string]string{"journal_mode": "wal", "synchronous": "2", "cache_size": "-65536", "wal_autocheckpoint": "16384"}
+		want := map[string]string{"journal_mode": "wal", "synchronous": "2", "cache_size": "-65536", "wal_autocheckpoint": "16000"}
 		if o != nil {
 			want["synchronous"] = "1"
 		}

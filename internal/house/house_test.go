@@ -37,6 +37,7 @@ var rules = []struct {
 	{"faults", checkFaults},
 	{"scenarios", checkScenarios},
 	{"shown", checkShown},
+	{"figures", checkFigures},
 }
 
 // TestHouse holds this repository to the rules.

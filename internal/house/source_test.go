@@ -119,11 +119,17 @@ func (f *file) function(at token.Pos) *ast.FuncDecl {
 	return nil
 }
 
-// checkLeak: each package with tests verifies in its TestMain that none of them leaves a goroutine behind.
+// checkLeak: each package with tests verifies in its TestMain that none of them leaves a goroutine behind, and each that
+// starts goroutines has tests; but for suites, which other packages' tests run.
 func checkLeak(t *tree) (bad []string) {
-	tested, verified := make(map[string]string), make(map[string]bool)
+	tested, starts := make(map[string]string), make(map[string]string)
+	verified, suite := make(map[string]bool), make(map[string]bool)
 	for _, f := range t.files {
 		if !f.test() {
+			suite[f.dir] = suite[f.dir] || f.local("testing") != ""
+			if at := f.starts(); at.IsValid() && starts[f.dir] == "" {
+				starts[f.dir] = t.at(at)
+			}
 			continue
 		}
 		for _, d := range f.ast.Decls {
@@ -138,12 +144,33 @@ func checkLeak(t *tree) (bad []string) {
 			}
 		}
 	}
+	for dir, at := range starts {
+		if tested[dir] == "" && !suite[dir] {
+			bad = append(bad, at+": package starts goroutines and has no test, which would verify that none is left")
+		}
+	}
 	for dir, at := range tested {
 		if !verified[dir] {
 			bad = append(bad, at+": package has tests, but no TestMain that calls goleak.VerifyTestMain")
 		}
 	}
 	return bad
+}
+
+// starts is where a file first starts a goroutine, itself or by a method Go.
+func (f *file) starts() (at token.Pos) {
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			at = n.Pos()
+		case *ast.CallExpr:
+			if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Go" && len(n.Args) == 1 {
+				at = n.Pos()
+			}
+		}
+		return !at.IsValid()
+	})
+	return at
 }
 
 func (f *file) verifies(fn *ast.FuncDecl) (found bool) {

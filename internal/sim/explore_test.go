@@ -17,6 +17,7 @@ var (
 	trace = flag.Bool("sim.trace", false, "print the history of each seed")
 	with  = flag.String("sim.with", "", "these faults too, by name, with commas")
 	only  = flag.String("sim.only", "", "exactly these faults, by name, with commas")
+	fails = flag.Int("sim.fails", 20, "after how many seeds that fail TestExplore stops")
 )
 
 func options(t *testing.T) sim.Options {
@@ -48,7 +49,7 @@ func TestExplore(t *testing.T) {
 		if err != nil {
 			t.Errorf("seed %d at %v: %v\nreplay: go test ./internal/sim -run TestExplore -sim.seeds 1 -sim.from %d -sim.only '%s' -sim.with '%s' -sim.trace",
 				seed, w.Now(), err, seed, *only, *with)
-			if bad++; bad >= 20 {
+			if bad++; bad >= *fails {
 				break
 			}
 		}

@@ -185,7 +185,7 @@ func TestListingIsOldNews(t *testing.T) {
 	s := newScene(t, sim.Config{Jobs: []sim.Job{{Name: "keyed", Plans: every(time.Second), Source: sim.NewSource(8),
 		Work: func(*sim.Replica, jobs.Occurrence) sim.Work { return sim.Work{Takes: 300 * ms} }}}})
 	s.Fate = func(_ *sim.Replica, call string) (sim.Fate, bool) {
-		return sim.Fate{Commit: ms, Reply: 380 * ms}, call == "Mine"
+		return sim.Fate{Commit: 100 * ms, Reply: 280 * ms}, call == "Mine" // read in mid-run, and answered after its end
 	}
 	s.settle(30*time.Second, 28*time.Second)
 	if s.Stats.Started != s.Stats.Finished["done"] {

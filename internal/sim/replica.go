@@ -267,6 +267,9 @@ func (r *Replica) observe(a core.Action) {
 		r.w.note(r.Name, "took up", idOf(a.Occurrence).String(), a.Occurrence.Fence, a.Crashes)
 	case core.Hedged:
 		s.Hedged++
+		if a.Occurrence.Attempt > 1 {
+			s.HedgedRetries++
+		}
 		r.w.note(r.Name, "hedged", idOf(a.Occurrence).String(), a.Occurrence.Fence)
 	case core.Led:
 		s.Leaders++

@@ -4,7 +4,7 @@ import "time"
 
 // Stats counts what happened in a world.
 type Stats struct {
-	Events, Calls, Started, Killed, Hedged, TakenUp, Lost, Problems, Hints, Leaders, Termless int
+	Events, Calls, Started, Killed, Hedged, HedgedRetries, TakenUp, Lost, Problems, Hints, Leaders, Termless int
 
 	Refused  map[string]int           // by cause
 	Missed   map[string]int64         // dues decided as missed, by job

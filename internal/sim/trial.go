@@ -138,6 +138,7 @@ type trial struct {
 	poisons []*poison
 	fatal   map[oracle.ID]bool
 	right   bool // all clocks are
+	ahead   bool // a host's clock was, so that it has run dues of efficiency jobs that are to come, which others may not
 }
 
 func newTrial(t Trial) *trial {

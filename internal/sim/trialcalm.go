@@ -55,7 +55,7 @@ func (x *trial) judge(quiet time.Duration) error {
 	w := x.w
 	w.Oracle.At(w.StoreNow())
 	w.Oracle.Told(w.StoreNow().Add(quiet-w.now+second), w.StoreNow().Add(-2*second))
-	if x.right && w.has(local) {
+	if x.right && !x.ahead && w.has(local) {
 		w.Oracle.Lone(local, w.job(local).Plans[0].brute(), Unix(quiet+2*second), Unix(w.now-5*second))
 	}
 	return w.Err()
@@ -80,8 +80,11 @@ func (x *trial) idle(s Stats) error {
 	for _, n := range s.Missed {
 		missed += n
 	}
-	if s.Hedged > 0 || s.Lost > 0 || s.TakenUp > 0 || missed > 0 {
-		return fmt.Errorf("I6: in the calm %d claims are hedged, %d sessions lost, %d runs taken up, %d dues missed", s.Hedged, s.Lost, s.TakenUp, missed)
+	// Nobody but sweeps looks for retries. Each replica's come once a second, which is also when the next in rank acts, so that
+	// now and then it is the first to see one.
+	hedged := s.Hedged - s.HedgedRetries
+	if hedged > 0 || s.Lost > 0 || s.TakenUp > 0 || missed > 0 {
+		return fmt.Errorf("I6: in the calm %d claims are hedged, %d sessions lost, %d runs taken up, %d dues missed", hedged, s.Lost, s.TakenUp, missed)
 	}
 	return nil
 }

@@ -62,6 +62,7 @@ func (x *trial) wrongClock(m Move, d *rand.Rand) {
 	}
 	r, drift := x.r(m), d.Int64N(20_001)-10_000
 	r.SetClock(wrong, drift)
+	x.ahead = x.ahead || wrong > 0 || drift > 0
 	if d.IntN(2) == 0 {
 		x.w.After(m.For, func() {
 			if !x.w.calm {

@@ -2,222 +2,269 @@ package bench
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
-	"path/filepath"
-	"runtime"
+	"maps"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
-	"github.com/belfry-go/belfry/idempotency/sqlite"
-	"github.com/belfry-go/belfry/jobs"
-	"github.com/belfry-go/belfry/membership"
-	"github.com/belfry-go/belfry/scheduler"
+	"github.com/belfry-go/belfry/cmd/belfry/internal/fleet"
+	"github.com/belfry-go/belfry/cmd/belfry/internal/storeurl"
 )
 
-// SoakOptions are how long to soak.
+// SoakOptions are how long to soak, and on what.
 type SoakOptions struct {
-	Minutes int // 1 to 1440
+	Minutes int          // 1 to 1440
+	Store   storeurl.URL // zero: a SQLite file of its own
 }
 
-// soakPlan is a soak of whole dues. It begins at the first that comes.
-type soakPlan struct {
-	keys  int
-	every time.Duration
-	dues  int
-}
-
+// The times of a soak. Those of the store are as short as they may be, so that what is kept stops growing within minutes.
 const (
-	soakJob     = "soak"
-	soakTimeout = time.Second
-	soakSettle  = time.Minute // what may still be at work when the last due has come
+	soakTold      = 3 * time.Second  // until all replicas have the jobs
+	soakCalm      = 10 * time.Second // before the first due, and after the last has ended: what is held then is compared
+	soakSample    = 2 * time.Second  // a replica's figures; longer soaks have fewer, see soakPlan.sample
+	soakMissed    = 60 * time.Second
+	soakHorizon   = 75 * time.Second
+	soakRetention = 120 * time.Second
+	soakUpkeep    = 60 * time.Second // the engine's, between two looks for what is old
+	soakSettle    = 75 * time.Second // by then a due has ended, or never will
+	soakAccount   = 5 * time.Second
+	soakAway      = 5 * time.Second // between a replica's end and its return
+	soakChurn     = 60 * time.Second
+	soakTimeout   = time.Second // of a handler
+	soakWorkers   = 64
 )
 
-// Soak runs three replicas in this process, on a SQLite file of their own, with 10,000 occurrences a minute of which 5 %
-// panic, 5 % hang and 5 % return an error, and tells log how far it is. Then it accounts for every one of them by the store's
-// record. When it returns, all of it has ended.
+// soakTiming is what a replica takes by default, with a Drain that a machine which is busy with other things can keep.
+var soakTiming = fleet.Timing{Lease: 10 * time.Second, Grace: time.Second, Sweep: time.Second, Drain: 20 * time.Second}
+
+// soak is one soak. One goroutine runs it.
+type soak struct {
+	length time.Duration
+	churn  time.Duration
+	calm   time.Duration
+	plan   soakPlan
+	fleet  *fleet.Fleet
+	at     *soakSite
+	ledger *soakLedger
+	census *soakCensus
+	report *SoakReport
+	log    io.Writer
+
+	todo []soakStep   // in the order of when
+	left map[int]bool // processes that were let go, and have not ended yet
+}
+
+// soakStep is something to do at a moment.
+type soakStep struct {
+	at time.Time
+	do func() error
+}
+
+// Soak runs three replicas as processes of their own, with all that a minute of an hourly schedule would bring each second: jobs of each
+// second, with keys, of the leader, whose handlers panic, hang and fail. Each minute a replica is killed or leaves, and comes back; a job is
+// edited; keys come and go. It holds the store's record to what each occurrence had to become, and what the replicas hold to
+// what they held. It starts this program again, with the arguments "bench soaker NAME", which must lead to Soaker. When
+// it returns, those processes have ended and nothing is left in the store.
 func Soak(ctx context.Context, o SoakOptions, log io.Writer) (SoakReport, error) {
 	if err := between("minutes", o.Minutes, 1, 1440); err != nil {
 		return SoakReport{}, err
 	}
-	return soakPlan{keys: 1000, every: 6 * time.Second, dues: 10 * o.Minutes}.run(ctx, log)
+	s := &soak{length: time.Duration(o.Minutes) * time.Minute, churn: soakChurn, calm: soakCalm, left: map[int]bool{}, log: log}
+	return s.run(ctx, o.Store)
 }
 
-func (p soakPlan) run(ctx context.Context, log io.Writer) (r SoakReport, err error) {
-	dir, err := os.MkdirTemp("", "belfry-soak-")
-	if err != nil {
-		return r, fmt.Errorf("bench: temporary folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	before := runtime.NumGoroutine()
-	err = withNoise(&r.Timer, func() error { return p.soak(ctx, filepath.Join(dir, "soak.db"), &r, log) })
-	r.GoroutinesBefore, r.GoroutinesAfter = before, settled(before)
+func (s *soak) run(ctx context.Context, u storeurl.URL) (r SoakReport, err error) {
+	s.report = &r
+	r.Replicas, r.Seconds = replicas, s.length.Seconds()
+	err = withNoise(&r.Timer, func() error {
+		return withSite(ctx, u, func(at *soakSite) error {
+			s.at = at
+			r.Store = at.kind
+			return s.withReplicas(ctx)
+		})
+	})
 	return r, err
 }
 
-// settled waits until there are as few goroutines as before, and not for long: those of a database client end by themselves.
-func settled(before int) (n int) {
-	for range 50 {
-		if n = runtime.NumGoroutine(); n <= before {
-			break
+func (s *soak) withReplicas(ctx context.Context) (err error) {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails, by its documentation
+	s.fleet = fleet.New(s.at.dir, fleet.Spec{Namespace: s.at.namespace, Store: s.at.client.URL().Secret(), Secrets: [][]byte{key},
+		Concurrency: soakWorkers, Timing: soakTiming}, "bench", "soaker")
+	defer func() {
+		if end := s.fleet.Close(); ctx.Err() == nil {
+			err = errors.Join(err, end)
 		}
-		<-time.After(100 * time.Millisecond)
+	}()
+	if s.census, err = newSoakCensus(ctx, s.at, s.report); err != nil {
+		return err
 	}
-	return n
+	defer s.census.summarise()
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	s.schedule()
+	return s.live(ctx)
 }
 
-// soak runs the replicas, and then reads what they left in the store.
-func (p soakPlan) soak(ctx context.Context, path string, r *SoakReport, log io.Writer) (err error) {
-	store, err := sqlite.Open(ctx, path, nil)
+// begin starts the replicas without jobs, and gives them these once all are ready: what was due before could be late for
+// the start's sake.
+func (s *soak) begin(ctx context.Context) error {
+	sample := sampleEvery(s.length)
+	if err := start(ctx, s.fleet, soakPlan{Sample: sample}); err != nil {
+		return err
+	}
+	ready := map[string]bool{}
+	err := s.fleet.Await(ctx, func(e fleet.Event) { ready[e.Replica] = ready[e.Replica] || e.Kind == soakReady },
+		func() bool {
+			return len(ready) == replicas && !slices.Contains(slices.Collect(maps.Values(ready)), false)
+		})
 	if err != nil {
-		return fmt.Errorf("bench: %w", err)
+		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	w := newSoakWork(p, time.Now().Add(2*time.Second).Truncate(p.every).Add(p.every))
-	r.Occurrences, r.Replicas, r.Seconds = p.keys*p.dues, replicas, (time.Duration(p.dues) * p.every).Seconds()
+	now := time.Now()
+	first := now.Add(soakTold + s.calm).Truncate(time.Second)
+	s.plan = soakPlan{First: first, Last: first.Add(s.length - time.Second), Sample: sample}
+	s.ledger = newSoakLedger(s.plan, s.report)
+	s.census.told, s.census.began = now.Add(soakTold), first
+	return s.fleet.Go(s.plan)
+}
 
-	running, stop := context.WithCancelCause(ctx)
-	var fleet sync.WaitGroup
-	failed := make(chan error, replicas) // each replica's end
-	for i := range replicas {
-		s, err := w.replica(i, store)
-		if err != nil {
-			stop(err)
-			break
+// sampleEvery is some thousand samples at most.
+func sampleEvery(length time.Duration) time.Duration { return max(soakSample, length/1200) }
+
+// schedule notes what is to come: churn, from half a period on until shortly before the end. The first replica is left
+// alone, so that what it holds can be compared over the whole soak.
+func (s *soak) schedule() {
+	for i, at := 0, s.plan.First.Add(s.churn/2); at.Before(s.plan.Last.Add(-s.churn / 3)); i, at = i+1, at.Add(s.churn) {
+		end := []func(string) error{s.kill, s.leave}[i%2]
+		name := nth("replica", []int{1, 2, 2, 1}[i%4]) // each is killed and leaves in turn; the first never
+		s.todo = append(s.todo, soakStep{at, func() error { return errors.Join(s.edit(), end(name)) }})
+	}
+}
+
+// kill ends a replica at once, which comes back.
+func (s *soak) kill(name string) error {
+	s.report.Kills++
+	s.fleet.Kill(name)
+	s.comesBack(name)
+	return nil
+}
+
+// leave lets a replica drain, which comes back.
+func (s *soak) leave(name string) error {
+	s.report.Leaves++
+	s.release(name)
+	s.comesBack(name)
+	return nil
+}
+
+func (s *soak) release(name string) {
+	s.left[s.fleet.Pid(name)] = true
+	s.fleet.Release(name)
+}
+
+func (s *soak) comesBack(name string) {
+	at := time.Now().Add(soakAway)
+	s.todo = append([]soakStep{{at, func() error {
+		_, err := s.fleet.Start(name)
+		return err
+	}}}, s.todo...)
+}
+
+// edit gives one job another schedule, on all replicas.
+func (s *soak) edit() error {
+	s.report.Edits++
+	s.plan.Edition++
+	s.ledger.edits = append(s.ledger.edits, time.Now())
+	return s.fleet.Go(s.plan)
+}
+
+// live reads what the replicas tell, and does what is to be done, until all has ended.
+func (s *soak) live(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case e := <-s.fleet.Events():
+			if err := errors.Join(s.fleet.Note(e), s.note(e)); err != nil {
+				return err
+			}
+		case now := <-tick.C:
+			over, err := s.step(ctx, now)
+			if err != nil || over {
+				return errors.Join(err, s.stop(ctx))
+			}
 		}
-		fleet.Go(func() { failed <- s.Run(running) })
-	}
-	work := w.watch(running, &r.Heap, log, store)
-	stop(errSoaked)
-	fleet.Wait()
-	close(failed)
-	for end := range failed {
-		err = errors.Join(err, end)
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return errors.Join(err, work, w.account(context.WithoutCancel(ctx), store, r))
-}
-
-var errSoaked = errors.New("the soak is over")
-
-// soakWork is the load: what each occurrence does, and what was seen of it.
-type soakWork struct {
-	soakPlan
-	first, last time.Time // dues
-	schedule    jobs.Schedule
-	names       []string // keys
-
-	mu     sync.Mutex
-	starts map[soakRun]int
-	late   []time.Duration
-}
-
-// soakRun names an occurrence in little memory.
-type soakRun struct {
-	key int32
-	due int32 // the n-th
-}
-
-func newSoakWork(p soakPlan, first time.Time) *soakWork {
-	w := &soakWork{soakPlan: p, first: first, last: first.Add(time.Duration(p.dues-1) * p.every)}
-	w.schedule = jobs.Every(p.every).Phase(time.Duration(first.UnixNano()) % p.every).From(first).Until(w.last.Add(time.Second))
-	for i := range p.keys {
-		w.names = append(w.names, fmt.Sprintf("customer-%04d", i))
-	}
-	w.starts = make(map[soakRun]int, p.keys*p.dues)
-	w.late = make([]time.Duration, 0, p.keys*p.dues)
-	return w
-}
-
-// replica is the i-th.
-func (w *soakWork) replica(i int, store *sqlite.Store) (*scheduler.Scheduler, error) {
-	var others []string
-	for n := range replicas {
-		others = append(others, nth("replica", n))
-	}
-	s, err := scheduler.New(scheduler.Config{
-		Namespace: "soak", Members: membership.NewStatic(nth("replica", i), others...), Store: store,
-		Concurrency: 64, Logger: slog.New(slog.DiscardHandler),
-		Hooks: []scheduler.Hooks{{Finished: w.finished}},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
-	}
-	return s, s.Add(jobs.Job{
-		Name: soakJob, Schedule: w.schedule, Keys: jobs.KeyList(w.names...), Run: w.handle,
-		Overlap: jobs.OverlapAllow, // a run that hangs and is tried again may outlast the next due
-		Timeout: soakTimeout, Retry: jobs.Retry{Attempts: 2, First: 100 * time.Millisecond, Max: 200 * time.Millisecond},
-	})
-}
-
-func (w *soakWork) finished(_ context.Context, f scheduler.Finished) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if f.Attempt == 1 && len(w.late) < cap(w.late) {
-		w.late = append(w.late, f.Late)
 	}
 }
 
-// handle does what the occurrence's fate says.
-func (w *soakWork) handle(ctx context.Context, o jobs.Occurrence) error {
-	w.started(o)
-	f := fateOf(o.Key, o.Due)
-	if o.Attempt > 1 && f.recovers {
-		return nil
-	}
-	switch f.ill {
-	case panics:
-		panic("soak: " + o.Key)
-	case hangs:
-		<-ctx.Done()
-		if f.deaf {
-			<-time.After(3 * soakTimeout / 2)
+func (s *soak) note(e fleet.Event) error {
+	switch e.Kind {
+	case fleet.Started, soakEnded:
+		var o soakEvent
+		if err := json.Unmarshal(e.Doc, &o); err != nil {
+			return fmt.Errorf("bench: replica %q: %w", e.Replica, err)
 		}
-		return context.Cause(ctx)
-	case fails:
-		return errors.New("soak: " + o.Key)
+		s.ledger.note(e.Kind, o)
+	case soakSampled, soakClosed:
+		var f soakFigures
+		if err := json.Unmarshal(e.Doc, &f); err != nil {
+			return fmt.Errorf("bench: replica %q: %w", e.Replica, err)
+		}
+		s.census.note(e, f)
+	case fleet.Exited:
+		if released := s.left[e.Pid]; released && e.Err != nil {
+			return fmt.Errorf("bench: replica %q did not leave in order: %w", e.Replica, e.Err)
+		}
+		delete(s.left, e.Pid)
 	}
 	return nil
 }
 
-func (w *soakWork) started(o jobs.Occurrence) {
-	i, _ := slices.BinarySearch(w.names, o.Key)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.starts[soakRun{int32(i), int32(o.Due.Sub(w.first) / w.every)}]++
-}
-
-// watch samples the heap until all has ended, or nothing can end any more.
-func (w *soakWork) watch(ctx context.Context, heap *SoakHeap, log io.Writer, store *sqlite.Store) error {
-	var samples []float64
-	for end := w.last.Add(soakSettle); ; {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(w.every / 2):
-		}
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		samples = append(samples, float64(m.HeapAlloc)/(1<<20))
-		heap.set(samples)
-		now := time.Now()
-		if len(samples)%10 == 0 {
-			fmt.Fprintf(log, "%v of %v: %.1f MB of heap, %d goroutines\n", now.Sub(w.first).Round(time.Second),
-				w.last.Sub(w.first).Round(time.Second), samples[len(samples)-1], runtime.NumGoroutine())
-		}
-		if now.Before(w.last) {
-			continue
-		}
-		over, err := w.over(ctx, store)
-		if over || err != nil || now.After(end) {
-			return err
+// step does what its moment has come for, and reports whether the soak is over.
+func (s *soak) step(ctx context.Context, now time.Time) (over bool, err error) {
+	if len(s.todo) > 0 && !now.Before(s.todo[0].at) {
+		do := s.todo[0].do
+		s.todo = s.todo[1:]
+		if err := do(); err != nil {
+			return false, err
 		}
 	}
+	if now.Unix()%int64(soakAccount/time.Second) != 0 {
+		return false, nil
+	}
+	if err := errors.Join(s.ledger.account(ctx, s.at.store, s.at.namespace, now), s.census.look(ctx)); err != nil {
+		return false, err
+	}
+	if now.Unix()%60 < int64(soakAccount/time.Second) {
+		fmt.Fprintf(s.log, "%v of %v: %s\n", now.Sub(s.plan.First).Round(time.Second), s.length, s.census.line())
+	}
+	if !s.ledger.over(now) {
+		return false, nil
+	}
+	if s.census.calmSince.IsZero() {
+		s.census.calmSince = now
+	}
+	return now.Sub(s.census.calmSince) >= s.calm, nil
 }
+
+// stop lets all replicas go, and waits for what they say last.
+func (s *soak) stop(ctx context.Context) error {
+	for _, name := range s.fleet.Live() {
+		s.release(name)
+	}
+	var errs []error
+	err := s.fleet.Await(ctx, func(e fleet.Event) { errs = append(errs, s.note(e)) }, func() bool { return len(s.left) == 0 })
+	return errors.Join(append(errs, err)...)
+}
+
+// soakName is a namespace that nobody else has.
+func soakName() string { return "soak-" + strings.ToLower(rand.Text()[:8]) }

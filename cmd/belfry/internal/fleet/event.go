@@ -1,6 +1,9 @@
 package fleet
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // The kinds of events. A replica reports all but Exited, which its end of the pipe does.
 const (
@@ -33,5 +36,6 @@ type Event struct {
 	Calls          int64             `json:"calls,omitempty"`
 	Sent, Received int64             `json:",omitempty"` // bytes of gossip
 	Took           time.Duration     `json:"took,omitempty"`
-	Err            error             `json:"-"` // Exited: nil for status 0
+	Doc            json.RawMessage   `json:"doc,omitempty"` // what a kind of the caller's own has to tell
+	Err            error             `json:"-"`             // Exited: nil for status 0
 }

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package ring
+
+import "testing"
+
+func TestOther(t *testing.T) {}

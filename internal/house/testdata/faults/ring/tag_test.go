@@ -1,0 +1,7 @@
+//go:build lost
+
+package ring
+
+import "testing"
+
+func TestTagged(t *testing.T) {}

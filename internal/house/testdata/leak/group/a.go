@@ -1,0 +1,8 @@
+package group
+
+import "sync"
+
+func A() {
+	var all sync.WaitGroup
+	all.Go(A)
+}

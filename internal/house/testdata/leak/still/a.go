@@ -1,0 +1,3 @@
+package still
+
+func A() {}

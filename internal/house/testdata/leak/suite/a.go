@@ -1,0 +1,5 @@
+package suite
+
+import "testing"
+
+func Run(t *testing.T) { go Run(t) }

@@ -1,0 +1,3 @@
+package untested
+
+func A() { go A() }
