@@ -66,7 +66,7 @@ long-T4: ## Kill many replicas and many leaders
 # T5
 
 long-T6: ## Lose 1,000 replies to commits on each server
-	$(LONG) ./internal/ordeal -run LostCommitReplies -ordeal.commits 500
+	$(LONG) ./internal/ordeal -run '^TestLostCommitReplies$$' -ordeal.commits 500
 
 # T7
 
@@ -81,10 +81,10 @@ long-T6: ## Lose 1,000 replies to commits on each server
 # T12
 
 long-T13: ## Judge 200,000 questions and their answers on each store, while all is well, beside restarts and on bad networks
-	$(LONG) ./internal/ordeal -run 'Linearizable|Restarts|FaultyNetwork' -ordeal.ops 200000 -ordeal.kills 50
+	$(LONG) ./internal/ordeal -run '^Test(Linearizable|ServerRestarts|FaultyNetwork)$$' -ordeal.ops 200000 -ordeal.kills 50 -parallel 4
 
 long-T14: ## Kill, stop for 30 s, slow and silence each server, 50 times each
-	$(LONG) ./internal/ordeal -run Outage -ordeal.outages 50
+	$(LONG) ./internal/ordeal -run '^TestOutages$$' -ordeal.outages 50 -parallel 16 # they wait
 
 # T16
 
