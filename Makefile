@@ -73,7 +73,7 @@ long-T5: ## Pause 2,000 processes for 1.5 to 5 leases, on all stores
 	$(LONG) ./internal/rig -run '^TestPaused$$' -rig.pauses 2000
 
 long-T6: ## Lose 1,000 replies to commits on each server
-	$(LONG) ./internal/ordeal -run LostCommitReplies -ordeal.commits 500
+	$(LONG) ./internal/ordeal -run '^TestLostCommitReplies$$' -ordeal.commits 500
 
 RIG = $(LONG) ./internal/rig -rig.size long
 
@@ -96,10 +96,10 @@ long-T12: ## Leave five replicas alone for an hour, and throttle them for anothe
 	$(RIG) -run '^(TestCalm|TestThrottled)$$' -rig.calm 1h
 
 long-T13: ## Judge 200,000 questions and their answers on each store, while all is well, beside restarts and on bad networks
-	$(LONG) ./internal/ordeal -run 'Linearizable|Restarts|FaultyNetwork' -ordeal.ops 200000 -ordeal.kills 50
+	$(LONG) ./internal/ordeal -run '^Test(Linearizable|ServerRestarts|FaultyNetwork)$$' -ordeal.ops 200000 -ordeal.kills 50 -parallel 4
 
 long-T14: ## Kill, stop for 30 s, slow and silence each server, 50 times each
-	$(LONG) ./internal/ordeal -run Outage -ordeal.outages 50
+	$(LONG) ./internal/ordeal -run '^TestOutages$$' -ordeal.outages 50 -parallel 16 # they wait
 
 long-T16: ## Soak for an hour: replicas are killed and leave, and nothing grows (MINUTES=1440 for a day, STORE=postgres://... for a server)
 	go run ./cmd/belfry bench soak --minutes $(MINUTES) $(if $(STORE),--store $(STORE))

@@ -103,7 +103,7 @@ func TestCorruptPackets(t *testing.T) {
 				var logged syncBuffer
 				f.serveAs(5, Config{Profile: LAN, Secrets: keysOf(c.key), Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 				f.net.Impair(simnet.Impairment{Corrupt: 0.1, Reset: 0.1})
-				const lasts = 5 * time.Minute
+				const lasts = 5 * time.Minute / shorter
 				removed, apart := f.removals(f.all, lasts)
 				f.net.Impair(simnet.Impairment{})
 				lines := strings.Count(logged.String(), "msg=gossip")

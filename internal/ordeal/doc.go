@@ -9,7 +9,8 @@
 // By default the tests are short. Longer:
 //
 //	go test ./internal/ordeal -run 'Linearizable|Restarts|FaultyNetwork' -ordeal.ops 200000 -ordeal.kills 50 -timeout 0
-//	go test ./internal/ordeal -run LostCommitReplies -ordeal.commits 1000 -timeout 0
+//	go test ./internal/ordeal -run LostCommitReplies -ordeal.commits 500 -timeout 0
+//	go test ./internal/ordeal -run Outages -ordeal.outages 50 -parallel 16 -timeout 0
 //	go test ./internal/ordeal -run Pooler -ordeal.pooler
 //	STORETEST_STRESS=10000 go test ./internal/ordeal -run Stress -timeout 0
 //

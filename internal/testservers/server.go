@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	startTime = 2 * time.Minute          // bounds a start, and the making of a data directory
+	startTime = 5 * time.Minute          // bounds a start, and the making of a data directory; a busy machine took more than two
 	askTime   = 30 * time.Second         // bounds each statement of ours
 	askPace   = 25 * time.Millisecond    // between two questions whether a server is ready
 	tailBytes = 8 << 10                  // of a log, shown with a failure
