@@ -5,6 +5,7 @@
 //	belfry bench idle       what replicas cost that have nothing to do
 //	belfry bench gossip     how soon members see each other come and go
 //	belfry bench timers     what a million timers cost
+//	belfry sim              simulates clusters under faults, and judges them
 //	belfry next             the next dues of a schedule
 //	belfry ring owner       who owns a key
 //	belfry ring slot        the slot of a key
@@ -87,7 +88,7 @@ func root() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(demoCommand(), benchCommand(), nextCommand(), ringCommand(), keysCommand(), migrateCommand(), versionCommand(),
+	cmd.AddCommand(demoCommand(), benchCommand(), simCommand(), nextCommand(), ringCommand(), keysCommand(), migrateCommand(), versionCommand(),
 		jobsCommand(), runsCommand(), leaderCommand(), explainCommand(), gapsCommand(), commandsCommand(),
 		pauseCommand(), resumeCommand(), triggerCommand(), skipCommand(), backfillCommand(), cancelCommand(), retryCommand())
 	return cmd

@@ -119,15 +119,16 @@ func (c *Core) sortedJobs() []*job {
 	})
 }
 
-// see takes note of an entry. A job whose entry has another definition than
-// ours is not looked at by its due: the sweep tells when that changes.
+// see takes note of an entry. A job of which another definition than ours is in force is
+// not looked at by its due: the sweep tells when that changes. Where ours is, and the entry does
+// not say so yet, another replica may be about to put it there, and no sweep tells of that before the due.
 func (c *Core) see(j *job, e idempotency.Entry) {
 	j.entry = e
 	if j.efficient() {
 		return
 	}
 	var next time.Time
-	if e.Hash == j.hash {
+	if e.Hash == j.hash || e.InForce == j.hash {
 		next = j.firstStart(e.Opened)
 	}
 	c.storeDues.set(j, next)

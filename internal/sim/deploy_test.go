@@ -58,3 +58,30 @@ func TestDeclarationHappensLate(t *testing.T) {
 	})
 	s.calm(12*time.Second, 30*time.Second)
 }
+
+// The first due of a definition that others have put in force comes as much in time as those after it, where its owner was
+// told before that of the old one, and looked after it. A world of hours found that its sweep told it of the due, up to a second late.
+func TestFirstDueAfterChange(t *testing.T) {
+	t.Parallel()
+	plans := []sim.Plan{{Every: 40 * time.Second}, {Every: 40 * time.Second, Phase: 25 * time.Second}}
+	s := newScene(t, sim.Config{Replicas: 5, Timing: sim.Normal(), Jobs: []sim.Job{{Name: "keyed", Plans: plans, Source: sim.NewSource(12)}}})
+	late := false
+	s.Fate = func(r *sim.Replica, call string) (sim.Fate, bool) {
+		if late || r != s.Owner("keyed") || call != "Lagging" || s.Now() < 50500*ms {
+			return sim.Fate{}, false
+		}
+		late = true
+		return sim.Fate{Commit: 300 * ms}, true
+	}
+	s.At(50500*ms, func() {
+		for i := range 5 {
+			s.Replica(i).Change(1)
+		}
+	})
+	s.settle(100*time.Second, 70*time.Second)
+	s.tally("keyed", done(24))
+	s.late("keyed", 300*ms) // not a sweep later
+	if !late {
+		t.Error("the owner's sweep was not held up")
+	}
+}

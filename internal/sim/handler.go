@@ -40,8 +40,11 @@ func (r *Replica) start(a core.Start) {
 	}
 	id := idOf(a.Occurrence)
 	if a.Occurrence.Attempt == 1 {
-		start := w.Oracle.Start(id, a.Job.Spread)
-		w.Stats.Late[id.Job] = max(w.Stats.Late[id.Job], w.StoreNow().Sub(start))
+		start, now := w.Oracle.Start(id, a.Job.Spread), w.StoreNow()
+		if a.Occurrence.Fence == 0 { // an efficiency job's, which knows no store
+			now = epoch.Add(w.now)
+		}
+		w.Stats.Late[id.Job] = max(w.Stats.Late[id.Job], now.Sub(start))
 	}
 	w.noteRun(r.Name, "handler starts", id, "", a.Occurrence.Fence, int64(a.Occurrence.Attempt))
 	switch {

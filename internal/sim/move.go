@@ -143,7 +143,8 @@ func drawOne(r *rand.Rand, of []kind, replicas int) Move {
 	}
 	k := of[i]
 	return Move{
-		Kind: k.name, Replica: r.IntN(replicas), For: spanOf(r, k.low, k.high), Dice: r.Uint64(),
+		Kind: k.name, Replica: int(r.Uint64() % uint64(replicas)), // any number of replicas draws the same
+		For: spanOf(r, k.low, k.high), Dice: r.Uint64(),
 		At: spanOf(r, roundCalm/40, roundCalm-lastMove).Truncate(millis),
 	}
 }

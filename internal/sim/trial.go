@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -31,8 +32,9 @@ type Trial struct {
 	Replicas int     // 0: 5
 	Faults   Rate    // empty: Light
 
-	Without []int // moves that are not made, by number
-	Only    []int // where there are any, no others are made
+	Jobs    []string // which of its jobs there are. Nil: all
+	Without []int    // moves that are not made, by number
+	Only    []int    // where there are any, no others are made; 0 is none
 
 	Store func(idempotency.Store) idempotency.Store // see Config
 	Trace io.Writer
@@ -41,12 +43,11 @@ type Trial struct {
 // Report is what became of a trial.
 type Report struct {
 	Digest      string
-	Hours       float64 // that the cluster lived
 	Faults      int     // moves that were faults
 	Occurrences int     // runs that ended, and dues that were decided not to run
 	Events      int
 	Moves       []Move        // that were made
-	At          time.Duration // when it ended
+	At          time.Duration // when it ended: how long the cluster lived
 	Err         error         // the law that was broken; nil: none
 }
 
@@ -76,9 +77,15 @@ func (t Trial) Validate() error {
 	case !slices.Contains(Rates, t.Faults):
 		return fmt.Errorf("sim: unknown rate of faults %.20q: give light or heavy", string(t.Faults))
 	}
+	for _, name := range t.Jobs {
+		if !slices.Contains(jobNames, name) {
+			return fmt.Errorf("sim: there is no job %.20q in a trial, they are %v", name, jobNames)
+		}
+	}
+	last := len(t.moves())
 	for _, n := range slices.Concat(t.Without, t.Only) {
-		if n < 1 || n > len(t.moves()) {
-			return fmt.Errorf("sim: there is no move %d in this trial, they are 1 to %d", n, len(t.moves()))
+		if n < 0 || n > last {
+			return fmt.Errorf("sim: there is no move %d in this trial, they are 1 to %d", n, last)
 		}
 	}
 	return nil
@@ -91,8 +98,8 @@ const (
 
 func (t Trial) moves() []Move { return draw(t.Seed, t.rounds(), t.Replicas, t.Faults) }
 
-// Run lets the world live, until its end or until a law is broken. It panics where the trial is not valid.
-func (t Trial) Run() Report {
+// Run lets the world live, until its end, that of ctx, or until a law is broken. It panics where the trial is not valid.
+func (t Trial) Run(ctx context.Context) Report {
 	if err := t.Validate(); err != nil {
 		panic(err)
 	}
@@ -106,7 +113,7 @@ func (t Trial) Run() Report {
 		report.Moves = append(report.Moves, m)
 		x.w.At(m.At, func() { x.make(m) })
 	}
-	for round := 0; round < t.rounds() && report.Err == nil; round++ {
+	for round := 0; round < t.rounds() && report.Err == nil && ctx.Err() == nil; round++ {
 		report.Err = x.round(time.Duration(round) * roundTakes)
 	}
 	for _, m := range report.Moves {
@@ -114,7 +121,7 @@ func (t Trial) Run() Report {
 			report.Faults++
 		}
 	}
-	report.Digest, report.At, report.Hours, report.Events = x.w.Digest(), x.w.now, x.w.now.Hours(), x.w.Stats.Events
+	report.Digest, report.At, report.Events = x.w.Digest(), x.w.now, x.w.Stats.Events
 	report.Occurrences = x.occurrences()
 	return report
 }
@@ -144,7 +151,7 @@ func newTrial(t Trial) *trial {
 	if x.dice.IntN(3) == 0 {
 		c.Faults |= Elector
 	}
-	c.Jobs = x.jobs()
+	c.Jobs = slices.DeleteFunc(x.jobs(), func(j Job) bool { return len(t.Jobs) > 0 && !slices.Contains(t.Jobs, j.Name) })
 	x.w = New(c)
 	x.w.mood = 0
 	return x
@@ -172,6 +179,7 @@ func (x *trial) round(begin time.Duration) error {
 	}
 	before := w.Stats
 	w.Stats = newStats()
+	w.Oracle.Calm()
 	err := w.Run(begin + roundTakes)
 	if err == nil {
 		err = cmp.Or(w.Settle(begin+roundCalm+judgedBy), x.judge(quiet))

@@ -24,8 +24,8 @@ func TestHours(t *testing.T) {
 		if *trace {
 			x.Trace = os.Stdout
 		}
-		r := x.Run()
-		lived += r.Hours
+		r := x.Run(t.Context())
+		lived += r.At.Hours()
 		faults += r.Faults
 		events += r.Events
 		occ += r.Occurrences

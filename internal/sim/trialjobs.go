@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -15,7 +16,15 @@ import (
 const (
 	local = "local" // an efficiency job
 	sick  = "sick"  // its handlers fail, panic and hang, even in the calm
+	led   = "led"   // the leader's
 )
+
+// jobNames are those of a trial's jobs.
+var jobNames = []string{"keyed", "plain", "calendar", "spread", "choosy", led, local, sick}
+
+func (w *World) has(job string) bool {
+	return slices.ContainsFunc(w.cfg.Jobs, func(j Job) bool { return j.Name == job })
+}
 
 // The versions of a trial's code: the first ones have all jobs, and are what a calm may bring back.
 const (
@@ -38,7 +47,7 @@ func (x *trial) jobs() []Job {
 		{Name: "calendar", Plans: x.plans(Plan{Minutes: []int{0, 7, 11, 14, 22, 25, 31, 38, 40, 43, 51, 59}})},
 		{Name: "spread", Plans: x.plans(Plan{Every: time.Minute, Spread: 20 * second}), Source: source(8)},
 		{Name: "choosy", Plans: x.plans(Plan{Every: 30 * second}), Source: source(4)},
-		{Name: "led", Plans: x.plans(Plan{Every: 10 * second}), Leader: true, HandOverAfter: []time.Duration{0, 5 * second, 20 * second}[x.dice.IntN(3)]},
+		{Name: led, Plans: x.plans(Plan{Every: 10 * second}), Leader: true, HandOverAfter: []time.Duration{0, 5 * second, 20 * second}[x.dice.IntN(3)]},
 		{Name: local, Plans: []Plan{{Every: 10 * second}}, Local: true},
 		{Name: sick, Plans: []Plan{{Every: time.Minute}}},
 	}

@@ -63,7 +63,11 @@ func (x *trial) wrongClock(m Move, d *rand.Rand) {
 	r, drift := x.r(m), d.Int64N(20_001)-10_000
 	r.SetClock(wrong, drift)
 	if d.IntN(2) == 0 {
-		x.w.After(m.For, func() { r.SetClock(0, 0) })
+		x.w.After(m.For, func() {
+			if !x.w.calm {
+				r.SetClock(0, 0)
+			}
+		})
 	}
 }
 
@@ -171,7 +175,7 @@ func (x *trial) churn(_ Move, d *rand.Rand) {
 }
 
 func (x *trial) poison(_ Move, d *rand.Rand) {
-	j := x.w.cfg.Jobs[d.IntN(5)]
+	j := x.w.cfg.Jobs[d.IntN(len(x.w.cfg.Jobs))]
 	p := &poison{job: j.Name, key: j.Name, from: Unix(x.w.now + x.w.skew)}
 	if j.Source != nil {
 		names := j.Source.names()

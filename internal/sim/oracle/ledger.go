@@ -63,11 +63,6 @@ func (o *Oracle) Forget() {
 			delete(o.dues, id)
 		}
 	}
-	for id := range o.fired {
-		if id.Due <= old {
-			delete(o.fired, id)
-		}
-	}
 	o.before, o.decided = o.decided, map[decisionID]bool{}
 	for id, s := range o.sessions {
 		if !o.live(id) && s.expires.Before(o.high.Add(-2*o.rules.Retention)) {

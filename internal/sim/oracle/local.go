@@ -9,7 +9,11 @@ func (o *Oracle) Fired(id ID) {
 	o.starts[id.Job]++
 }
 
-// Lone demands that each due of an efficiency job in (from, to] ran once, as it does in a calm.
+// Calm tells that a calm begins. What efficiency jobs ran before it is none of it: a host whose clock was ahead has run dues
+// that are to come.
+func (o *Oracle) Calm() { clear(o.fired) }
+
+// Lone demands that each due of an efficiency job in (from, to] ran once since the calm began.
 func (o *Oracle) Lone(name string, s Schedule, from, to int64) {
 	for _, t := range s.dues(from, to) {
 		if n := o.fired[ID{Job: name, Key: name, Due: t}]; n != 1 {

@@ -73,6 +73,7 @@ type row struct {
 	overtaken      bool   // it was told so first
 	hand           bool   // a person asked for it
 	orphaned       bool   // it was taken up from who was gone
+	ousted         bool   // it was told to end, and others did that when its holder was gone
 	spared         int    // how many processes had been killed or paused when it came to be
 }
 

@@ -96,6 +96,6 @@ func (o *Oracle) Refused(id ID, seen int64) {
 	if r := o.rows[id]; r != nil && r.State == Running && r.Fence == seen && r.told != "" && o.sessions[r.session].marked {
 		o.release(r)
 		o.turn(r, Ended, o.toldOutcome(r))
-		r.exclusive = false
+		r.exclusive, r.ousted = false, true
 	}
 }
