@@ -2,6 +2,8 @@ package sim_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,6 +131,12 @@ func TestOpeningNeedsNoWorker(t *testing.T) {
 	s.settle(50*time.Second, 5*time.Second)
 	if late := s.Stats.Late["plain"]; late < 3*time.Second {
 		t.Errorf("the plain job was late by %v: workers were free", late)
+	}
+	for _, job := range []string{"plain", "keyed"} {
+		opened := 0.0
+		if _, err := fmt.Sscan(strings.Join(s.lines("decided", job+"  1"), ""), &opened); err != nil || opened > 5 {
+			t.Errorf("the %s job was opened at %v s (%v), want it at 4: its due could be missed meanwhile", job, opened, err)
+		}
 	}
 	if s.Stats.Missed["plain"]+s.Stats.Missed["keyed"] > 0 {
 		t.Error("dues are missed")
