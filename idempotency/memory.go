@@ -22,6 +22,7 @@ type Memory struct {
 	mu     sync.Mutex
 	last   int64 // session ids, fences and first-seen counts are drawn from it
 	spaces map[string]*space
+	call   call // the last one, or the one that is made
 }
 
 var (

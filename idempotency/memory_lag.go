@@ -77,12 +77,13 @@ func (l *lagging) lateEntries() []Entry {
 }
 
 func (l *lagging) openDues() []OpenDue {
-	var list []OpenDue
+	list := slices.Grow([]OpenDue(nil), len(l.open))
 	for _, d := range l.open {
 		if !l.knows(d.job) {
 			continue
 		}
 		x := OpenDue{Job: d.job, Due: d.due, Opened: d.opened, CatchUp: d.catchUp, ByHand: d.byHand, Finished: l.finished(d)}
+		x.Passes = slices.Grow(x.Passes, len(d.passes))
 		for _, p := range d.passes {
 			if s := l.session(p.Session); s != nil && s.live(l.now) {
 				x.Passes = append(x.Passes, p.copy())

@@ -121,7 +121,8 @@ func (m *Memory) with(ctx context.Context, s Session, f func(*call) error) error
 	if sp == nil {
 		return ErrSessionDead
 	}
-	c := &call{space: sp, m: m, by: sp.session(s.ID), now: instant(m.now())}
+	c := &m.call // there is one at a time
+	*c = call{space: sp, m: m, by: sp.session(s.ID), now: instant(m.now())}
 	if c.by == nil || !c.by.live(c.now) {
 		return ErrSessionDead
 	}
@@ -326,5 +327,5 @@ func instant(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
 	}
-	return t.UTC().Truncate(time.Microsecond)
+	return time.Unix(t.Unix(), int64(t.Nanosecond()/1000*1000)).UTC()
 }

@@ -28,5 +28,10 @@ func (k *clock) sample(now time.Time, sent, received time.Duration) (step time.D
 
 // at is the store's time at a monotonic instant, truncated as a store truncates.
 func (k *clock) at(mono time.Duration) time.Time {
-	return time.Unix(0, int64(k.offset+mono)).UTC().Truncate(time.Microsecond)
+	unix := int64(k.offset + mono)
+	micro := unix / 1000
+	if unix < micro*1000 {
+		micro--
+	}
+	return time.UnixMicro(micro).UTC()
 }

@@ -24,15 +24,16 @@ func (m moment) before(o moment) bool {
 	return m.seq < o.seq
 }
 
-// event is something that happens: f, or a call of the store, or a word to a replica. One of a replica happens only to the
-// process that it was meant for, and waits while that is frozen.
+// event is something that happens: f, or a call's moment in the store, or a word to a replica. One of a replica happens only
+// to the process that it was meant for, and waits while that is frozen; but a call that was sent happens whatever becomes of its sender.
 type event struct {
 	f    func()
-	call *call
+	call *core.Call
 	word core.Event
 
 	replica *Replica
 	life    int
+	reply   time.Duration // how long after the call its sender hears of it; below zero: never
 }
 
 // agenda is what is to happen: a heap of moments, four children each. The events lie apart from it, where they need not be moved.
@@ -172,7 +173,7 @@ func (w *World) play(until time.Duration) {
 }
 
 func (w *World) do(m moment, e event) {
-	if r := e.replica; r != nil {
+	if r := e.replica; r != nil && e.call == nil {
 		if r.life != e.life {
 			return
 		}
@@ -185,7 +186,7 @@ func (w *World) do(m moment, e event) {
 	w.Stats.Events++
 	switch {
 	case e.call != nil:
-		e.call.happen()
+		e.replica.happen(e)
 	case e.word != nil:
 		e.replica.tell(e.word)
 	default:

@@ -19,14 +19,6 @@ type Fate struct {
 
 var errRefused = errors.New("store: connection refused")
 
-// call is one that is under way to the store, and how long after it its sender hears of it; below zero: never.
-type call struct {
-	*core.Call
-	sender *Replica
-	life   int
-	reply  time.Duration
-}
-
 // send makes a call. What happens to it happens whatever becomes of the sender, who hears of it once: how it ended, or
 // at its deadline that it has not.
 func (r *Replica) send(c *core.Call) {
@@ -42,17 +34,16 @@ func (r *Replica) send(c *core.Call) {
 		r.hears(c.Within, c.Fail(context.DeadlineExceeded))
 	}
 	if !f.Lost {
-		w.plan(w.now+f.Commit, event{call: &call{c, r, r.life, f.Reply}})
+		w.plan(w.now+f.Commit, event{call: c, replica: r, life: r.life, reply: f.Reply})
 	}
 }
 
-// happen is the call's moment in the store.
-func (c *call) happen() {
-	r := c.sender
+// happen is a call's moment in the store.
+func (r *Replica) happen(e event) {
 	r.w.tap.who = r.Name
-	reply := c.Do(context.Background(), r.w.tap)
-	if c.reply >= 0 && r.life == c.life {
-		r.hears(c.reply, reply)
+	reply := e.call.Do(context.Background(), r.w.tap)
+	if e.reply >= 0 && r.life == e.life {
+		r.hears(e.reply, reply)
 	}
 }
 

@@ -217,7 +217,7 @@ func (r *Replica) act(a core.Action) {
 		r.w.note(r.Name, "announces", a.State, a.Reason)
 		r.say(rumour{state: a.State, store: a.Store, fence: a.Fence, back: a.RolledBack})
 	case core.Stand:
-		r.w.note(r.Name, "stands for the elector", fmt.Sprint(a.On))
+		r.w.note(r.Name, "stands for the elector", a.On)
 		r.stand(a.On)
 	case core.Lead:
 		r.w.note(r.Name, "is told to lead", a.Term)
@@ -228,7 +228,7 @@ func (r *Replica) act(a core.Action) {
 	case core.Failed:
 		r.w.fail("%s gives up: %w", r.Name, a.Err)
 	case core.Stopped:
-		r.w.note(r.Name, "stops", fmt.Sprint(a.Cut))
+		r.w.note(r.Name, "stops", a.Cut)
 		then := r.onStop
 		r.gone()
 		then()
@@ -293,7 +293,7 @@ func (r *Replica) observe(a core.Action) {
 	case core.WallStepped:
 		r.w.note(r.Name, "sees its clock step", a.By)
 	case core.Skewed:
-		r.w.note(r.Name, "clock differs", a.Offset, fmt.Sprint(a.Fine))
+		r.w.note(r.Name, "clock differs", a.Offset, a.Fine)
 	case core.SteppedBack:
 		r.w.note(r.Name, "sees the store's clock step back", a.By)
 	case core.Stuck:

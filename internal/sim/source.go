@@ -130,7 +130,7 @@ func (r *Replica) openStream(a core.OpenStream) {
 		s.left = append(s.left, key)
 	}
 	r.streams[s.id] = s
-	r.w.note(r.Name, "stream opens", s.id, a.Job.Name, a.Range.Due, a.Range.After, fmt.Sprint(a.Range.Partitions))
+	r.w.note(r.Name, "stream opens", s.id, a.Job.Name, a.Range.Due, a.Range.After, a.Range.Partitions)
 }
 
 func (r *Replica) pull(a core.Pull) {
@@ -156,7 +156,7 @@ func (r *Replica) pull(a core.Pull) {
 		if e.End {
 			delete(r.streams, s.id)
 		}
-		r.w.note(r.Name, "streamed", s.id, n, e.End, fmt.Sprint(e.Err))
+		r.w.note(r.Name, "streamed", s.id, n, e.End, e.Err)
 		r.tell(e)
 	})
 }

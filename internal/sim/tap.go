@@ -19,6 +19,7 @@ type tap struct {
 	boots map[int64]string
 
 	leading int64 // the term that Lead answered last
+	set     []int // room for bits
 }
 
 // judge is told after a call what it did, unless it failed.
@@ -170,7 +171,7 @@ func (t *tap) SavePass(ctx context.Context, s idempotency.Session, p []idempoten
 	v, err := t.Store.SavePass(ctx, s, p)
 	return judge(t, "SavePass", v, err, func(x *oracle.Oracle) {
 		for i, p := range p {
-			t.w.note(t.who, "store: saves pass", p.Job, p.Due, fmt.Sprintf("%x/%x", p.Finished, p.Mine), int(v[i]))
+			t.w.note(t.who, "store: saves pass", p.Job, p.Due, bits(p.Finished), bits(p.Mine), int(v[i]))
 			if v[i] == idempotency.Won {
 				x.Passed(s.ID, p.Job, p.Due.Unix(), t.bits(p.Finished))
 			}
@@ -179,12 +180,13 @@ func (t *tap) SavePass(ctx context.Context, s idempotency.Session, p []idempoten
 }
 
 func (t *tap) bits(b []byte) []int {
-	var set []int
+	set := t.set[:0]
 	for p := range t.w.cfg.Timing.Partitions {
 		if b[p/8]>>(p%8)&1 == 1 {
 			set = append(set, p)
 		}
 	}
+	t.set = set
 	return set
 }
 

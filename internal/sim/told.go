@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"slices"
 
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/internal/sim/oracle"
@@ -43,18 +42,21 @@ func rangeOf(r idempotency.Range) oracle.Range {
 }
 
 func rowsOf(runs []idempotency.Run) []oracle.Row {
-	rows := make([]oracle.Row, 0, len(runs))
-	for _, r := range runs {
-		x := oracle.Row{
-			ID: key(r.ID), State: state(r.State),
-			Fence: r.Fence, Term: r.Term, Attempt: r.Attempt, Crashes: r.Crashes, Wake: r.Wake,
-		}
-		if x.State == oracle.Ended {
-			x.Outcome, x.Overlap = outcome(r.Outcome), r.Reason == "overlap"
-		}
-		rows = append(rows, x)
+	rows := make([]oracle.Row, len(runs))
+	for i := range runs {
+		rows[i] = rowOf(&runs[i])
 	}
 	return rows
+}
+
+func rowOf(r *idempotency.Run) oracle.Row {
+	x := oracle.Row{
+		ID: key(r.ID), State: state(r.State), Fence: r.Fence, Term: r.Term, Attempt: r.Attempt, Crashes: r.Crashes, Wake: r.Wake,
+	}
+	if x.State == oracle.Ended {
+		x.Outcome, x.Overlap = outcome(r.Outcome), r.Reason == "overlap"
+	}
+	return x
 }
 
 func decisionOf(session, nonce int64, d idempotency.Decision, a idempotency.Decided) oracle.Decision {
@@ -74,13 +76,13 @@ func decisionOf(session, nonce int64, d idempotency.Decision, a idempotency.Deci
 
 // stored is every run that the store holds.
 func (w *World) stored() []oracle.Row {
-	var runs []idempotency.Run
+	var rows []oracle.Row
 	for r, err := range w.memory.List(context.Background(), idempotency.Filter{Namespace: Namespace}) {
 		if err != nil {
 			w.fail("store: %w", err)
 			break
 		}
-		runs = append(runs, r)
+		rows = append(rows, rowOf(&r))
 	}
-	return slices.Clip(rowsOf(runs))
+	return rows
 }

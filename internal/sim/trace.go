@@ -33,6 +33,15 @@ func (w *World) note(who, what string, a ...any) {
 			b = binary.LittleEndian.AppendUint64(b, uint64(x))
 		case bool:
 			b = append(b, bit(x))
+		case bits:
+			b = append(b, x...)
+		case []int:
+			for _, n := range x {
+				b = binary.LittleEndian.AppendUint64(b, uint64(n))
+			}
+		case error:
+			b = append(b, x.Error()...)
+		case nil:
 		case int64:
 			b = binary.LittleEndian.AppendUint64(b, uint64(x))
 		case time.Duration:
@@ -77,6 +86,12 @@ func (w *World) noteRun(who, what string, id oracle.ID, word string, n ...int64)
 		fmt.Fprintln(t.text, " ", word)
 	}
 }
+
+// bits are those of partitions.
+type bits []byte
+
+// String has them as they are stored.
+func (b bits) String() string { return fmt.Sprintf("%x", []byte(b)) }
 
 func (t *trace) begin(now time.Duration, who, what string) []byte {
 	b := binary.LittleEndian.AppendUint64(t.buf[:0], uint64(now))
