@@ -1,9 +1,11 @@
 package ordeal
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -113,21 +115,44 @@ func (h *history) add(all ...asked) {
 	}
 }
 
-// of returns what concerns one key: the questions about its occurrence, and those about the sessions that ever tried to
-// claim it.
-func (h *history) of(key string) (all []asked) {
-	near := make(map[int64]bool)
-	for _, a := range h.all {
-		if a.key == key && (a.kind == insert || a.kind == takeUp) {
-			near[a.session] = true
+// index says where in a history questions are, so that what concerns one occurrence is found without a look at all.
+type index struct {
+	keys     map[string][]int // about an occurrence
+	sessions map[int64][]int  // about a session and no occurrence
+}
+
+func (h *history) index() index {
+	x := index{make(map[string][]int), make(map[int64][]int)}
+	for i, a := range h.all {
+		switch {
+		case a.key != "":
+			x.keys[a.key] = append(x.keys[a.key], i)
+		case a.idle(): // whenever it happened, it changed nothing and showed nothing
+		default:
+			x.sessions[a.session] = append(x.sessions[a.session], i)
 		}
 	}
-	for _, a := range h.all {
-		switch {
-		case a.key == key:
-		case a.key != "" || !near[a.session]:
-			continue
-		case a.kind == mine:
+	return x
+}
+
+// idle: the answer was lost, and with it all that there was.
+func (a asked) idle() bool { return a.lost && (a.kind == renew || a.kind == mine) }
+
+// of returns what concerns one key: the questions about its occurrence, and those about the sessions that ever tried to
+// claim it.
+func (h *history) of(key string, x index) (all []asked) {
+	near := make(map[int64]bool)
+	at := slices.Clone(x.keys[key])
+	for _, i := range x.keys[key] {
+		if a := h.all[i]; (a.kind == insert || a.kind == takeUp) && !near[a.session] {
+			near[a.session] = true
+			at = append(at, x.sessions[a.session]...)
+		}
+	}
+	slices.Sort(at)
+	for _, i := range at {
+		a := h.all[i]
+		if a.kind == mine {
 			a.reply.fence = a.held[key]
 		}
 		all = append(all, a)
@@ -142,6 +167,7 @@ func (a asked) operation() porcupine.Operation {
 // tally counts what a history consists of.
 type tally struct {
 	keys, longest, lost, won, takenUp, fenced int
+	judged                                    time.Duration // how long that took
 }
 
 func (s tally) String() string {
@@ -149,36 +175,55 @@ func (s tally) String() string {
 		s.keys, s.longest, s.lost, s.won, s.takenUp, s.fenced)
 }
 
-// judge checks that every occurrence's history is that of a register, and that no fence was given twice.
+// judge checks that every occurrence's history is that of a register, and that no fence was given twice. Occurrences have
+// nothing to do with one another, and so each is judged by itself, on all processors.
 func (h *history) judge() (tally, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
 	var sum tally
-	keys := make(map[string]bool)
 	owner := make(map[int64]string)
 	for _, a := range h.all {
-		if a.key != "" {
-			keys[a.key] = true
-		}
 		if err := sum.count(a, owner); err != nil {
 			return sum, err
 		}
 	}
-	sum.keys = len(keys)
-	m := model()
-	for key := range keys {
-		mine := h.of(key)
-		sum.longest = max(sum.longest, len(mine))
-		ops := make([]porcupine.Operation, len(mine))
-		for i, a := range mine {
-			ops[i] = a.operation()
-		}
-		if verdict := porcupine.CheckOperationsTimeout(m, ops, judging); verdict != porcupine.Ok {
-			return sum, fmt.Errorf("the history of %s is not that of a register (%s):\n%s", key, verdict, lines(mine))
-		}
+	x := h.index()
+	sum.keys = len(x.keys)
+	next := make(chan string)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for key := range next {
+				n, err := h.judgeOne(key, x)
+				mu.Lock()
+				sum.longest = max(sum.longest, n)
+				failed = cmp.Or(failed, err)
+				mu.Unlock()
+			}
+		})
 	}
-	return sum, nil
+	for key := range x.keys {
+		next <- key
+	}
+	close(next)
+	wg.Wait()
+	return sum, failed
+}
+
+// judgeOne judges one occurrence, and returns how many questions there were about it.
+func (h *history) judgeOne(key string, x index) (questions int, err error) {
+	all := h.of(key, x)
+	ops := make([]porcupine.Operation, len(all))
+	for i, a := range all {
+		ops[i] = a.operation()
+	}
+	if verdict := porcupine.CheckOperationsTimeout(model(), ops, judging); verdict != porcupine.Ok {
+		err = fmt.Errorf("the history of %s is not that of a register (%s):\n%s", key, verdict, lines(all))
+	}
+	return len(all), err
 }
 
 // count adds a question to the tally; owner has who was given each fence.

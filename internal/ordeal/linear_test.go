@@ -43,7 +43,7 @@ func (l life) live(t *testing.T, stores ...storetest.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d questions, %v", l.until, sum)
+	t.Logf("T13: %d questions, judged in %v: %v", l.until, sum.judged.Round(time.Millisecond), sum)
 	if sum.won < l.until/100 || sum.takenUp == 0 || sum.fenced == 0 {
 		t.Errorf("hardly anything happened, and nothing was shown: %v", sum)
 	}
@@ -67,7 +67,10 @@ func (l life) run(t *testing.T, stores ...storetest.Store) (tally, error) {
 	}
 	h.calm.Store(true)
 	wg.Wait()
-	return h.judge()
+	begun := time.Now()
+	sum, err := h.judge()
+	sum.judged = time.Since(begun)
+	return sum, err
 }
 
 // openDue opens a due of the job, and returns it.

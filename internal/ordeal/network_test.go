@@ -109,7 +109,7 @@ func TestLostCommitReplies(t *testing.T) {
 		if len(rows) != len(fences) || s.lost(p.Counts()) != 2**commits {
 			t.Errorf("%d rows of %d claims, and %d replies were lost of %d", len(rows), len(fences), s.lost(p.Counts()), 2**commits)
 		}
-		t.Logf("%d replies to commits lost, %d of them errors to the caller; %d claims, 0 lost, 0 double", s.lost(p.Counts()), errs, len(rows))
+		t.Logf("T6: %s: %d replies to commits lost, %d of them errors to the caller; %d claims, 0 lost, 0 double", s.client, s.lost(p.Counts()), errs, len(rows))
 	})
 }
 
@@ -145,7 +145,7 @@ func (s *site) loseOne(t *testing.T, p *faultproxy.Proxy, end faultproxy.End, ca
 // F35: the server is silent, and connections stay open. Each call ends with its context, and all work once the network
 // does.
 func TestHalfOpen(t *testing.T) {
-	const deadline, tooLate = 500 * time.Millisecond, 30 * time.Second
+	const deadline = 500 * time.Millisecond
 	each(t, onServer, func(t *testing.T, s *site) {
 		p := s.through(t)
 		h := s.open(t)

@@ -22,8 +22,7 @@ func (s *Server) Database(t testing.TB) Database {
 	t.Helper()
 	name := fmt.Sprintf("t%d", s.made.Add(1))
 	err := s.administer(context.Background(), func(ctx context.Context, db *sql.DB) error {
-		_, err := db.ExecContext(ctx, "create database "+name)
-		return err
+		return s.engine.make(ctx, db, name)
 	})
 	if err != nil {
 		t.Fatalf("testservers: make a database of %s: %v", s.engine.name, err)

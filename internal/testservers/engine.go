@@ -32,6 +32,7 @@ type engine struct {
 	url     func(addr, database string) string
 	admin   string                                                   // the database to be in when there is no other
 	dataDir string                                                   // the query for the data directory
+	make    func(ctx context.Context, db *sql.DB, name string) error // makes an empty database
 	drop    func(ctx context.Context, db *sql.DB, name string) error // drops a database, whoever uses it
 }
 
@@ -58,6 +59,7 @@ var postgres = &engine{
 	url:     postgresURL,
 	admin:   "postgres",
 	dataDir: "show data_directory",
+	make:    makePostgres,
 	drop: func(ctx context.Context, db *sql.DB, name string) error {
 		_, err := db.ExecContext(ctx, "drop database "+name+" with (force)")
 		return err
@@ -91,7 +93,26 @@ var mariaDB = &engine{
 	dsn:     func(addr, database string) string { return fmt.Sprintf("root@tcp(%s)/%s", addr, database) },
 	url:     func(addr, database string) string { return fmt.Sprintf("mysql://root@%s/%s", addr, database) },
 	dataDir: "select @@datadir",
-	drop:    dropMariaDB,
+	make: func(ctx context.Context, db *sql.DB, name string) error {
+		_, err := db.ExecContext(ctx, "create database "+name)
+		return err
+	},
+	drop: dropMariaDB,
+}
+
+// makePostgres has the server copy files, where it can be told so: that takes a third of the processor's time that
+// writing each page to the log takes, and makes no difference to clients.
+func makePostgres(ctx context.Context, db *sql.DB, name string) error {
+	var version int
+	if err := db.QueryRowContext(ctx, "select current_setting('server_version_num')::int").Scan(&version); err != nil {
+		return err
+	}
+	statement := "create database " + name
+	if version >= 150_000 {
+		statement += " strategy file_copy"
+	}
+	_, err := db.ExecContext(ctx, statement)
+	return err
 }
 
 func openMariaDB(dsn string) (*sql.DB, error) {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package ordeal
+
+const defaultOps, defaultCommits = 2000, 100
