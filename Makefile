@@ -52,10 +52,13 @@ long: ## Run all the long runs (make long-T1 is one of them; hours)
 		echo "== $$row"; $(MAKE) --no-print-directory $$row || failed="$$failed $$row"; \
 	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
-long-T1: ## Simulate many clusters under random faults (SEEDS=100000, from seed FROM)
-	$(LONG) ./internal/sim -run TestExplore -sim.seeds $(SEEDS) -sim.from $(FROM)
+# The collector works less where there is room, and there is.
+long-T1: ## Simulate clusters for 25,000 hours under faults, and SEEDS of them for a minute (from seed FROM)
+	GOGC=400 $(LONG) ./internal/sim -run '^TestHours$$' -sim.hours 25000 -sim.from $(FROM)
+	GOGC=400 $(LONG) ./internal/sim -run '^TestExplore$$' -sim.seeds $(SEEDS) -sim.from $(FROM)
 
-# T2
+long-T2: ## Simulate 1,000 clusters twice, on one processor and on two
+	GOGC=400 $(LONG) ./internal/sim -run '^TestHoursAgain$$' -sim.twice 1000 -sim.from $(FROM)
 
 # T3
 
