@@ -74,7 +74,9 @@ func (s *crawlingStore) Claim(ctx context.Context, ses idempotency.Session, nonc
 }
 
 func (s *crawlingStore) Finish(ctx context.Context, namespace string, f []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
-	return crawl(ctx, s, func(ctx context.Context) ([]idempotency.FinishAnswer, error) { return s.Memory.Finish(ctx, namespace, f) })
+	return crawl(ctx, s, func(ctx context.Context) ([]idempotency.FinishAnswer, error) {
+		return s.Memory.Finish(ctx, namespace, f)
+	})
 }
 
 func (s *crawlingStore) Lagging(ctx context.Context, ses idempotency.Session, q idempotency.LagQuery) (idempotency.Lag, error) {

@@ -1,7 +1,8 @@
 package sim_test
 
 import (
-	"os"
+	_ "embed"
+	"flag"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,55 +10,60 @@ import (
 	"github.com/belfry-go/belfry/internal/sim"
 )
 
-// TestSeeds runs the seeds again that once failed.
+//go:embed testdata/seeds.txt
+var failedOnce string
+
+// TestSeeds replays the seeds that failed once; testdata/seeds.txt says what its lines are.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/seeds.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(failedOnce) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		cells := strings.Split(line, " | ")
-		if len(cells) != 4 {
-			t.Fatalf("%q is not: seed | flags, or - | what was broken | mended by", line)
+		field := strings.Split(line, " | ")
+		if len(field) != 4 {
+			t.Fatalf("want seed | flags | what was broken | mended by, have %q", line)
 		}
-		seed, err := strconv.ParseUint(cells[0], 10, 64)
+		n++
+		seed, err := strconv.ParseUint(field[0], 10, 64)
 		if err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		n++
-		if _, err := sim.Explore(seed, flagged(t, cells[1])); err != nil {
-			t.Errorf("seed %d, where once %s: %v\nreplay: go test ./internal/sim -run TestExplore -sim.seeds 1 -sim.from %d %s -sim.trace",
-				seed, cells[2], err, seed, strings.TrimSuffix(cells[1], "-"))
+		if err := replay(t, seed, field[1]); err != nil {
+			t.Errorf("%s: %v", line, err)
 		}
 	}
-	if t.Logf("%d seeds that once failed", n); n == 0 {
-		t.Error("there are no seeds")
+	if n < 5 {
+		t.Errorf("%d seeds are on record, want all that there were", n)
 	}
+	t.Logf("%d seeds that failed once, replayed", n)
 }
 
-// flagged are the options that a line's flags stand for.
-func flagged(t *testing.T, flags string) (o sim.Options) {
+// replay plays a seed again: as TestExplore does with flags of its own, or as belfry sim does.
+func replay(t *testing.T, seed uint64, flags string) error {
 	t.Helper()
-	words := strings.Fields(flags)
-	for i := 0; i+1 < len(words); i += 2 {
-		f, err := sim.ParseFault(words[i+1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch words[i] {
-		case "-sim.only":
-			o.Only = f
-		case "-sim.with":
-			o.With = f
-		default:
-			t.Fatalf("flag %q of a seed: there are -sim.only and -sim.with", words[i])
-		}
+	set := flag.NewFlagSet("seeds", flag.ContinueOnError)
+	with, only := set.String("sim.with", "", ""), set.String("sim.only", "", "")
+	hours, faults := set.Float64("hours", 0, ""), set.String("faults", string(sim.Light), "")
+	if flags == "-" {
+		flags = ""
 	}
-	return o
+	if err := set.Parse(strings.Fields(flags)); err != nil {
+		return err
+	}
+	if *hours > 0 {
+		return sim.Trial{Seed: seed, Hours: *hours, Faults: sim.Rate(*faults)}.Run(t.Context()).Err
+	}
+	more, err := sim.ParseFault(*with)
+	if err != nil {
+		return err
+	}
+	exactly, err := sim.ParseFault(*only)
+	if err != nil {
+		return err
+	}
+	_, err = sim.Explore(seed, sim.Options{With: more, Only: exactly})
+	return err
 }

@@ -43,7 +43,7 @@ func TestHours(t *testing.T) {
 	}
 	begin, sums, bad := time.Now(), map[sim.Rate]*sim.Summary{}, 0
 	worlds := int(*hours / *each + .999)
-	for seed := *from; seed < *from+uint64(worlds) && bad < 5; {
+	for seed := *from; seed < *from+uint64(worlds) && bad < 100; {
 		n := 1
 		for seed+uint64(n) < *from+uint64(worlds) && rateOf(seed+uint64(n)) == rateOf(seed) {
 			n++
@@ -54,8 +54,10 @@ func TestHours(t *testing.T) {
 		}
 		err := x.Each(t.Context(), n, runtime.GOMAXPROCS(0), func(x sim.Trial, r sim.Report) {
 			if sums[x.Faults].Add(r); r.Err != nil {
-				if bad++; bad <= 5 {
+				if bad++; bad <= 3 {
 					tellTrial(t, x, r)
+				} else {
+					t.Errorf("seed %d at %v: %v", x.Seed, r.At, r.Err)
 				}
 			}
 		})

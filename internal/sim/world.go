@@ -140,6 +140,7 @@ func (w *World) StoreNow() time.Time { return epoch.Add(w.now + w.skew) }
 func (w *World) StepStore(d time.Duration) {
 	w.Oracle.At(w.StoreNow())
 	w.skew += d
+	w.Oracle.Stepped()
 	w.Oracle.At(w.StoreNow())
 	w.note("", "store clock steps", d)
 }

@@ -1,8 +1,8 @@
 // Package oracle judges the history of a cluster by what was promised of it.
 //
 // It is told what a store accepted and what handlers did, in the order in which
-// that happened, keeps a ledger of its own and never forgets a row, whatever
-// the store prunes. It shares no code with the scheduler, the core or a store:
+// that happened, keeps a ledger of its own, whatever the store prunes (Forget drops what no call may come
+// back to). It shares no code with the scheduler, the core or a store:
 // schedules it expands second by second, and each law it judges is written
 // here a second time. What it does not check is the store's answers that change
 // nothing (taken, early, closed); the stores' conformance suite does.
@@ -13,9 +13,12 @@
 //	I2   every due is decided once and ends in one recorded outcome
 //	I3   every later claim of a (job, key) has a higher fence; none is used twice
 //	I4   who was overtaken, or whose session is dead, changes nothing
+//	I5   in a calm each due of an efficiency job runs once
 //	I8   nothing is claimed or started before its due, nor before its start where starts are spread
+//	I9   no handler starts whose replica has lost the store for a lease
 //	I10  attempts and crashes are counted and bounded; the innocent do not fail
 //	I13  opened never moves back and never runs ahead of the store's clock
+//	I14  what a replica tells of a finish is what was recorded
 //	I15  a handler never starts twice under one fence
 //	I16  what may start once only, or in time only, or is told to end, does so
 //	term a term has one session, and only that claims in it

@@ -37,6 +37,7 @@ type Oracle struct {
 	starts    map[string]int      // … by job
 	accepted  map[int64]*accepted // finishes that were, by fence
 	spared    int
+	steps     int // of the store\'s clock
 
 	violations []Violation
 }
@@ -53,6 +54,7 @@ type session struct {
 	boot    string
 	expires time.Time
 	marked  bool
+	steps   int // of the store\'s clock when it was renewed last
 }
 
 type job struct {
@@ -62,7 +64,7 @@ type job struct {
 	keys   map[string]bool // that its source yields
 }
 
-// row is a run's, never forgotten.
+// row is a run's.
 type row struct {
 	Row
 	session, nonce int64
@@ -124,6 +126,9 @@ func (o *Oracle) At(now time.Time) {
 	}
 }
 
+// Stepped tells that the store's clock was set.
+func (o *Oracle) Stepped() { o.steps++ }
+
 // Define tells the schedule that a definition hash stands for.
 func (o *Oracle) Define(hash string, s Schedule) { o.schedules[hash] = s }
 
@@ -180,12 +185,12 @@ func (o *Oracle) Session(id int64, boot string, expires time.Time, opened bool) 
 		if o.sessions[id] != nil {
 			o.fail("I4", "session %d opened twice", id)
 		}
-		o.sessions[id] = &session{boot: boot, expires: expires}
+		o.sessions[id] = &session{boot: boot, expires: expires, steps: o.steps}
 		return
 	}
 	o.demandLive(id, "a renewal")
 	if s := o.sessions[id]; s != nil {
-		s.expires = expires
+		s.expires, s.steps = expires, o.steps
 	}
 }
 

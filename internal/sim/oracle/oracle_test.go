@@ -134,6 +134,33 @@ func TestLaws(t *testing.T) {
 		{"a claim of a dead session", "I4", func(h history) { h.at(31 * time.Second); c := claim(); c.Session = 2; h.Claimed(c) }},
 		{"a lapsed session renewed", "I4", func(h history) { h.at(31 * time.Second); h.Session(2, "two", epoch.Add(time.Hour), false) }},
 		{"a take-up without the mark", "I4", func(h history) { h.Claimed(orphan(h)) }},
+		{"a start under a lapsed session", "I9", func(h history) {
+			c := claim()
+			c.Session = 2
+			h.Claimed(c)
+			h.at(31 * time.Second)
+			h.Started(a, 6, 1)
+		}},
+		{"a finish told that nobody accepted", "I14", func(h history) { h.ToldFinished(plain, 5, oracle.Done) }},
+		{"a finish told as another", "I14", func(h history) { h.Finished(finish(5)); h.ToldFinished(plain, 5, oracle.Failed) }},
+		{"a finish told twice", "I14", func(h history) {
+			h.Finished(finish(5))
+			h.ToldFinished(plain, 5, oracle.Done)
+			h.ToldFinished(plain, 5, oracle.Done)
+		}},
+		{"a finish never told", "I14", func(h history) { h.Finished(finish(5)); h.Told(epoch, epoch.Add(time.Hour)) }},
+		{"a holder told as fenced", "I14", func(h history) { h.ToldFenced(plain, 5) }},
+		{"an efficiency due that ran twice", "I5", func(h history) {
+			h.Fired(id("local", "local", 20))
+			h.Fired(id("local", "local", 20))
+			h.Lone("local", oracle.Schedule{Period: 10, Phase: epoch.Unix() % 10}, unix(10), unix(20))
+		}},
+		{"a forgotten run that is claimed again", "horizon", func(h history) {
+			h.Finished(finish(5))
+			h.at(10 * time.Minute)
+			h.Forget()
+			h.Claimed(oracle.Claim{Session: 1, Nonce: 9, ID: plain, Exclusive: true, Fence: 9})
+		}},
 		{"the holder is fenced", "I4", func(h history) { f := finish(5); f.Answer = oracle.Fenced; h.Finished(f) }},
 		{"a claim before its due", "I8", func(h history) { h.at(9 * time.Second); h.Claimed(claim()) }},
 		{"a claim between its due and its start", "I8", func(h history) { h.Spread("keyed", 4*time.Second); h.Claimed(claim()) }},

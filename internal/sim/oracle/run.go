@@ -249,6 +249,9 @@ func (o *Oracle) Started(id ID, fence int64, attempt int) {
 	}
 	o.judgeStart(id)
 	if r := o.rows[id]; r != nil && r.Fence == fence && r.State == Running {
+		if s := o.sessions[r.session]; s != nil && !o.live(r.session) && s.steps == o.steps {
+			o.fail("I9", "%v starts under session %d, which is dead since %v: its replica does not reach the store", id, r.session, o.now.Sub(s.expires))
+		}
 		if attempt != r.Attempt+1 {
 			o.fail("I10", "%v starts as attempt %d, %d have ended", id, attempt, r.Attempt)
 		}
