@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"slices"
 
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/internal/sim/oracle"
@@ -66,13 +65,20 @@ func decisionOf(session, nonce int64, d idempotency.Decision, a idempotency.Deci
 
 // stored is every run that the store holds.
 func (w *World) stored() []oracle.Row {
+	rows, err := storedIn(w.memory)
+	if err != nil {
+		w.fail("store: %w", err)
+	}
+	return rows
+}
+
+func storedIn(h idempotency.History) ([]oracle.Row, error) {
 	var runs []idempotency.Run
-	for r, err := range w.memory.List(context.Background(), idempotency.Filter{Namespace: Namespace}) {
+	for r, err := range h.List(context.Background(), idempotency.Filter{Namespace: Namespace}) {
 		if err != nil {
-			w.fail("store: %w", err)
-			break
+			return nil, err
 		}
 		runs = append(runs, r)
 	}
-	return slices.Clip(rowsOf(runs))
+	return rowsOf(runs), nil
 }
