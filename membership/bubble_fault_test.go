@@ -282,6 +282,9 @@ func (c *trial) noCode() func() {
 		c.Errorf("seed %d: %v", c.seed, err)
 	}
 	return func() {
+		if c.posts[i] != p {
+			return // it is gone
+		}
 		if err := p.sched.Add(trialJobs[name].job(name, c.lease, c.handler(p))); err != nil {
 			c.Errorf("seed %d: %v", c.seed, err)
 		}

@@ -24,10 +24,10 @@ type trialJob struct {
 }
 
 var trialJobs = map[string]trialJob{
-	"plain":  {every: 20 * time.Second, policy: oracle.Policy{Attempts: 3}},
-	"keyed":  {every: 2 * time.Minute, phase: 7 * time.Second, keys: 8, policy: oracle.Policy{Attempts: 3}},
-	"spread": {every: 5 * time.Minute, spread: time.Minute, keys: 4, policy: oracle.Policy{Attempts: 3}},
-	"queued": {every: 30 * time.Second, phase: time.Second, overlap: jobs.OverlapQueue, policy: oracle.Policy{Attempts: 3}},
+	"plain":  {every: 30 * time.Second, policy: oracle.Policy{Attempts: 3}},
+	"keyed":  {every: 5 * time.Minute, phase: 7 * time.Second, keys: 8, policy: oracle.Policy{Attempts: 3}},
+	"spread": {every: 10 * time.Minute, spread: time.Minute, keys: 4, policy: oracle.Policy{Attempts: 3}},
+	"queued": {every: time.Minute, phase: time.Second, overlap: jobs.OverlapQueue, policy: oracle.Policy{Attempts: 3}},
 	"latest": {every: time.Minute, phase: 2 * time.Second, overlap: jobs.OverlapCancel, policy: oracle.Policy{Attempts: 3}},
 	"beside": {every: time.Minute, phase: 3 * time.Second, overlap: jobs.OverlapAllow, policy: oracle.Policy{Attempts: 3, Parallel: true}},
 	"once":   {every: time.Minute, phase: 4 * time.Second, crash: jobs.CrashAbandon, policy: oracle.Policy{Attempts: 1, Once: true}},
