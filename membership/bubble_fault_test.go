@@ -130,7 +130,14 @@ func (c *trial) restart() func() {
 		return nil
 	}
 	c.stopOne(i)
-	return func() { c.start(i) }
+	return func() { c.again(i) }
+}
+
+// again starts what is not started yet.
+func (c *trial) again(i int) {
+	if c.posts[i] == nil {
+		c.start(i)
+	}
 }
 
 func (c *trial) stopOne(i int) {
@@ -158,16 +165,22 @@ func (c *trial) kill() func() {
 		<-p.ended
 		_ = p.member.Close() // it has no network to say goodbye on
 	})
-	return func() { c.start(i) }
+	return func() { c.again(i) }
 }
 
 // fourth lets one more replica join for a while.
 func (c *trial) fourth() func() {
+	if c.posts[trialCrew] != nil {
+		return nil
+	}
 	c.start(trialCrew)
-	return func() {
-		if c.posts[trialCrew] != nil {
-			c.stopOne(trialCrew)
-		}
+	return c.three
+}
+
+// three stops the fourth.
+func (c *trial) three() {
+	if c.posts[trialCrew] != nil {
+		c.stopOne(trialCrew)
 	}
 }
 

@@ -279,6 +279,7 @@ func (c *trial) calmDown() {
 		u.do()
 	}
 	c.undo = nil
+	c.three() // it may have been killed, and come again
 	c.net.Heal()
 	c.net.Impair(simnet.Impairment{})
 }
