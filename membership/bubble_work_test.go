@@ -121,7 +121,7 @@ func (c *trial) handler(p *post) jobs.Handler {
 
 func (d deed) do(ctx context.Context) error {
 	if d.deaf {
-		time.Sleep(d.takes)
+		<-time.After(d.takes)
 	} else {
 		select {
 		case <-time.After(d.takes):
