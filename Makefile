@@ -1,10 +1,10 @@
 # `make help` lists the targets. All need Go alone, but for race and ci, which need a C compiler too.
 .DEFAULT_GOAL := help
-.PHONY: help test race lint bench measure cover fuzz long ci
+.PHONY: help test race lint bench measure cover fuzz long ci long-T3 long-T11 long-T18 long-T20
 
 PKG ?= ./...
 BENCH ?= .
-FUZZTIME ?= 10s
+FUZZTIME ?= 15s
 SEEDS ?= 100000
 FROM ?= $(shell date +%s)
 RUNS ?= 20
@@ -35,11 +35,11 @@ cover: ## Run all tests and print what they cover (go tool cover -html=cover.pro
 	go test -coverpkg=./... -coverprofile=cover.prof $(PKG)
 	@go tool cover -func=cover.prof | tail -n 1
 
-fuzz: ## Fuzz each fuzz target for a while (FUZZTIME=10s)
+fuzz: ## Fuzz each fuzz target for a while, two at a time (FUZZTIME=15s)
 	@grep -rEo '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' --exclude-dir=testdata . | \
-	sed 's|/[^/]*:func | |' | while read -r dir name; do \
-		echo "$$dir $$name"; go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
-	done
+	sed 's|/[^/]*:func | |' | xargs -P 2 -L 1 sh -c \
+		'out=$$(go test -run "^\$$" -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) -parallel 1 "$$0" 2>&1); code=$$?; echo "$$0 $$1"; echo "$$out"; exit $$code'
+	@echo "T18: all targets, $(FUZZTIME) each, 0 crashers"
 
 ci: ## Run all that must pass before a change lands
 	./.ci/run
@@ -63,7 +63,7 @@ long-T2: ## Simulate 1,000 clusters twice, on one processor and on two
 	GOGC=400 $(LONG) ./internal/sim -run '^TestHoursAgain$$' -sim.twice 1000 -sim.from $(FROM)
 
 long-T3: ## Let real schedulers live for 1,000 hours of fake time, with the race detector
-	CGO_ENABLED=1 $(LONG) -race ./membership -run '^TestBubble$$' -bubble.hours 1000
+	CGO_ENABLED=1 $(LONG) -race ./membership -run '^TestBubble$$' -bubble.hours 1000 -bubble.seed $(FROM)
 
 long-T4: ## Kill 10,000 processes at each point in the life of a run, on all stores, and many leaders
 	$(LONG) ./examples/... -run TestNight -count 20
@@ -91,7 +91,7 @@ long-T10: ## Take the store, the code and the workers from 200 owners each, and 
 	$(RIG) -run '^(TestBlind|TestLacking|TestHung|TestBusy)$$' -parallel 8
 
 long-T11: ## Draw 100,000 histories of members
-	$(LONG) ./ring -run '^TestHistories$$' -ring.histories 100000
+	$(LONG) ./ring -run '^TestHistories$$' -ring.histories 100000 -ring.seed $(FROM)
 
 long-T12: ## Leave five replicas alone for an hour, and throttle them for another
 	$(RIG) -run '^(TestCalm|TestThrottled)$$' -rig.calm 1h
@@ -111,8 +111,8 @@ long-T18: ## Fuzz each fuzz target for 15 minutes
 long-T19: ## Roll three replicas to an older version and back, 30 times
 	$(RIG) -run '^TestUpgrades$$' -parallel 6
 
-long-T20: ## Decide a year of minutes that nobody was there for
-	$(LONG) ./internal/core -run '^TestYearOfDues$$'
+long-T20: ## Be away for a year from 10,000 jobs
+	$(LONG) ./scheduler -run '^TestYear$$' -year.jobs 10000
 
 long-T21: ## Try every seeded bug on the test that has to fail of it
 	go test -tags bugs ./internal/bugs -count 1 -v -timeout 0

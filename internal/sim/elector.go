@@ -138,11 +138,13 @@ func (r *Replica) lead(term int64) {
 func (t *tap) leaders() idempotency.Leaders { return t.Store.(idempotency.Leaders) }
 
 func (t *tap) Lead(ctx context.Context, s idempotency.Session, term int64) (idempotency.Leader, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	l, err := t.leaders().Lead(ctx, s, term)
 	return judge(t, "Lead", l, err, func(x *oracle.Oracle) {
 		if t.leading != l.Term {
 			t.leading = l.Term
-			t.w.note(t.who, "store: is led by", l.Session, l.Term, l.Why)
+			t.note(t.who, "store: is led by", l.Session, l.Term, l.Why)
 		}
 		if l.Session == s.ID {
 			x.Led(s.ID, l.Term, term == 0)
@@ -151,11 +153,15 @@ func (t *tap) Lead(ctx context.Context, s idempotency.Session, term int64) (idem
 }
 
 func (t *tap) Resign(ctx context.Context, s idempotency.Session, term int64, why string) error {
-	_, err := judge(t, "Resign", 0, t.leaders().Resign(ctx, s, term, why), func(*oracle.Oracle) { t.w.note(t.who, "store: resigns", s.ID, term, why) })
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, err := judge(t, "Resign", 0, t.leaders().Resign(ctx, s, term, why), func(*oracle.Oracle) { t.note(t.who, "store: resigns", s.ID, term, why) })
 	return err
 }
 
 func (t *tap) Leader(ctx context.Context, namespace string) (idempotency.Leader, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	l, err := t.leaders().Leader(ctx, namespace)
 	return judge(t, "Leader", l, err, func(*oracle.Oracle) {})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/internal/sim/oracle"
 	"github.com/belfry-go/belfry/jobs"
 )
 
@@ -104,11 +105,11 @@ func (w *World) Submit(c idempotency.Command) {
 	if j := w.job(c.ID.Job); all && j.Source == nil {
 		all, done.ID.Key = false, j.Name
 	}
-	w.tellCommand(c, done.ID, all)
+	tellCommand(w.Oracle, c, done.ID, all)
 }
 
-func (w *World) tellCommand(c idempotency.Command, id idempotency.ID, all bool) {
-	x := w.Oracle
+// tellCommand tells what a command means that was accepted as one about id, or about all keys of its job.
+func tellCommand(x *oracle.Oracle, c idempotency.Command, id idempotency.ID, all bool) {
 	switch c.Kind {
 	case idempotency.Trigger:
 		if all {

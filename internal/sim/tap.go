@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -13,7 +14,15 @@ import (
 // store answered, at the instant at which it did, whatever becomes of the answer.
 type tap struct {
 	idempotency.Store
-	w     *World
+	oracle     *oracle.Oracle
+	clock      func() time.Time
+	note       func(who, what string, a ...any)
+	noteRun    func(who, what string, id oracle.ID, word string, n ...int64)
+	define     func(job, hash string) // told of each definition that is declared; nil: who made the world has told the oracle
+	partitions int
+	unjudged   bool
+
+	mu    sync.Mutex // an answer and what the oracle is told of it are one
 	who   string
 	lease map[int64]time.Duration // by session
 	boots map[int64]string
@@ -25,27 +34,29 @@ type tap struct {
 // judge is told after a call what it did, unless it failed.
 func judge[T any](t *tap, name string, v T, err error, tell func(*oracle.Oracle)) (T, error) {
 	if err != nil {
-		t.w.note(t.who, "store: "+name, err.Error())
+		t.note(t.who, "store: "+name, err.Error())
 		return v, err
 	}
-	if t.w.unjudged {
+	if t.unjudged {
 		return v, nil
 	}
-	t.w.Oracle.At(t.now())
-	tell(t.w.Oracle)
+	t.oracle.At(t.now())
+	tell(t.oracle)
 	return v, nil
 }
 
-func (t *tap) now() time.Time { return t.w.StoreNow().Truncate(time.Microsecond) }
+func (t *tap) now() time.Time { return t.clock().Truncate(time.Microsecond) }
 
 func (t *tap) OpenSession(ctx context.Context, o idempotency.Opening) (idempotency.Session, idempotency.Renewal, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	s, r, err := t.Store.OpenSession(ctx, o)
 	_, err = judge(t, "OpenSession", s, err, func(x *oracle.Oracle) {
 		if t.lease == nil {
 			t.lease, t.boots = map[int64]time.Duration{}, map[int64]string{}
 		}
 		t.lease[s.ID], t.boots[s.ID] = o.Lease, o.Boot
-		t.w.note(t.who, "store: opens session", s.ID)
+		t.note(t.who, "store: opens session", s.ID)
 		x.Session(s.ID, o.Boot, t.now().Add(o.Lease), true)
 	})
 	r.Store = "model" // the memory store draws its identity at random
@@ -53,6 +64,8 @@ func (t *tap) OpenSession(ctx context.Context, o idempotency.Opening) (idempoten
 }
 
 func (t *tap) RenewSession(ctx context.Context, s idempotency.Session) (idempotency.Renewal, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	r, err := t.Store.RenewSession(ctx, s)
 	r, err = judge(t, "RenewSession", r, err, func(x *oracle.Oracle) {
 		x.Session(s.ID, t.boots[s.ID], t.now().Add(t.lease[s.ID]), false)
@@ -62,16 +75,20 @@ func (t *tap) RenewSession(ctx context.Context, s idempotency.Session) (idempote
 }
 
 func (t *tap) CloseSession(ctx context.Context, s idempotency.Session) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	_, err := judge(t, "CloseSession", 0, t.Store.CloseSession(ctx, s), func(x *oracle.Oracle) {
-		t.w.note(t.who, "store: closes session", s.ID)
+		t.note(t.who, "store: closes session", s.ID)
 		x.SessionDead(s.ID, true)
 	})
 	return err
 }
 
 func (t *tap) MarkDead(ctx context.Context, s idempotency.Session, dead []int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	_, err := judge(t, "MarkDead", 0, t.Store.MarkDead(ctx, s, dead), func(x *oracle.Oracle) {
-		t.w.note(t.who, "store: marks dead", fmt.Sprint(dead))
+		t.note(t.who, "store: marks dead", fmt.Sprint(dead))
 		for _, id := range dead {
 			x.SessionDead(id, false)
 		}
@@ -80,26 +97,35 @@ func (t *tap) MarkDead(ctx context.Context, s idempotency.Session, dead []int64)
 }
 
 func (t *tap) Declare(ctx context.Context, s idempotency.Session, nonce int64, d []idempotency.Declaration) ([]idempotency.Entry, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, d := range d {
+		if t.define != nil {
+			t.define(d.Job, d.Hash)
+		}
+	}
 	e, err := t.Store.Declare(ctx, s, nonce, d)
 	return judge(t, "Declare", e, err, func(x *oracle.Oracle) {
 		for _, e := range e {
-			t.w.note(t.who, "store: declared", e.Job, e.Hash, e.InForce, e.Opened, e.Next)
+			t.note(t.who, "store: declared", e.Job, e.Hash, e.InForce, e.Opened, e.Next)
 			x.Declared(s.ID, e.Job, e.Opened, e.Next)
 		}
 	})
 }
 
 func (t *tap) Decide(ctx context.Context, s idempotency.Session, nonce int64, d []idempotency.Decision) ([]idempotency.Decided, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	a, err := t.Store.Decide(ctx, s, nonce, d)
 	return judge(t, "Decide", a, err, func(x *oracle.Oracle) {
 		for i, d := range d {
-			t.w.note(t.who, "store: decides", d.Job, d.Seen.Opened, d.Opened, len(d.Run), a[i].Won)
+			t.note(t.who, "store: decides", d.Job, d.Seen.Opened, d.Opened, len(d.Run), a[i].Won)
 			if !a[i].Won {
 				continue
 			}
 			decision := decisionOf(s.ID, nonce, d, a[i])
 			for _, r := range decision.Rows {
-				t.w.noteRun(t.who, "store: holds", r.ID, r.Outcome.String(), int64(r.State), r.Fence, int64(r.Attempt))
+				t.noteRun(t.who, "store: holds", r.ID, r.Outcome.String(), int64(r.State), r.Fence, int64(r.Attempt))
 			}
 			x.Decided(decision)
 		}
@@ -107,6 +133,8 @@ func (t *tap) Decide(ctx context.Context, s idempotency.Session, nonce int64, d 
 }
 
 func (t *tap) Claim(ctx context.Context, s idempotency.Session, nonce int64, c []idempotency.Claim) ([]idempotency.Answer, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	a, err := t.Store.Claim(ctx, s, nonce, c)
 	return judge(t, "Claim", a, err, func(x *oracle.Oracle) {
 		for i, c := range c {
@@ -114,7 +142,7 @@ func (t *tap) Claim(ctx context.Context, s idempotency.Session, nonce int64, c [
 			if c.TakeUp {
 				how = "take-up"
 			}
-			t.w.noteRun(t.who, "store: claims", key(c.ID), how, c.Seen, int64(a[i].Verdict), a[i].Fence, int64(a[i].Crashes))
+			t.noteRun(t.who, "store: claims", key(c.ID), how, c.Seen, int64(a[i].Verdict), a[i].Fence, int64(a[i].Crashes))
 			t.claimed(x, s.ID, nonce, c, a[i])
 		}
 	})
@@ -156,10 +184,12 @@ func (t *tap) claimed(x *oracle.Oracle, session, nonce int64, c idempotency.Clai
 }
 
 func (t *tap) Finish(ctx context.Context, namespace string, f []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	a, err := t.Store.Finish(ctx, namespace, f)
 	return judge(t, "Finish", a, err, func(x *oracle.Oracle) {
 		for i, f := range f {
-			t.w.noteRun(t.who, "store: finishes", key(f.ID), outcome(f.Outcome).String(), f.Fence, int64(f.Attempt), int64(a[i]))
+			t.noteRun(t.who, "store: finishes", key(f.ID), outcome(f.Outcome).String(), f.Fence, int64(f.Attempt), int64(a[i]))
 			x.Finished(oracle.Finish{
 				ID: key(f.ID), Fence: f.Fence, Outcome: outcome(f.Outcome), Wake: f.Wake, Attempt: f.Attempt, Reason: f.Reason, Answer: oracle.Answer(a[i]),
 			})
@@ -168,10 +198,12 @@ func (t *tap) Finish(ctx context.Context, namespace string, f []idempotency.Fini
 }
 
 func (t *tap) SavePass(ctx context.Context, s idempotency.Session, p []idempotency.Pass) ([]idempotency.Verdict, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	v, err := t.Store.SavePass(ctx, s, p)
 	return judge(t, "SavePass", v, err, func(x *oracle.Oracle) {
 		for i, p := range p {
-			t.w.note(t.who, "store: saves pass", p.Job, p.Due, bits(p.Finished), bits(p.Mine), int(v[i]))
+			t.note(t.who, "store: saves pass", p.Job, p.Due, bits(p.Finished), bits(p.Mine), int(v[i]))
 			if v[i] == idempotency.Won {
 				x.Passed(s.ID, p.Job, p.Due.Unix(), t.bits(p.Finished))
 			}
@@ -181,7 +213,7 @@ func (t *tap) SavePass(ctx context.Context, s idempotency.Session, p []idempoten
 
 func (t *tap) bits(b []byte) []int {
 	set := t.set[:0]
-	for p := range t.w.cfg.Timing.Partitions {
+	for p := range t.partitions {
 		if b[p/8]>>(p%8)&1 == 1 {
 			set = append(set, p)
 		}
@@ -191,9 +223,11 @@ func (t *tap) bits(b []byte) []int {
 }
 
 func (t *tap) CloseDue(ctx context.Context, s idempotency.Session, job string, due time.Time, missed *idempotency.Range) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	closed, err := t.Store.CloseDue(ctx, s, job, due, missed)
 	return judge(t, "CloseDue", closed, err, func(x *oracle.Oracle) {
-		t.w.note(t.who, "store: closes due", job, due, fmt.Sprint(missed != nil, closed))
+		t.note(t.who, "store: closes due", job, due, fmt.Sprint(missed != nil, closed))
 		if !closed {
 			return
 		}

@@ -76,13 +76,19 @@ func decisionOf(session, nonce int64, d idempotency.Decision, a idempotency.Deci
 
 // stored is every run that the store holds.
 func (w *World) stored() []oracle.Row {
-	var rows []oracle.Row
-	for r, err := range w.memory.List(context.Background(), idempotency.Filter{Namespace: Namespace}) {
+	rows, err := storedIn(w.memory)
+	if err != nil {
+		w.fail("store: %w", err)
+	}
+	return rows
+}
+
+func storedIn(h idempotency.History) (rows []oracle.Row, err error) {
+	for r, err := range h.List(context.Background(), idempotency.Filter{Namespace: Namespace}) {
 		if err != nil {
-			w.fail("store: %w", err)
-			break
+			return nil, err
 		}
 		rows = append(rows, rowOf(&r))
 	}
-	return rows
+	return rows, nil
 }

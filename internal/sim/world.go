@@ -113,7 +113,7 @@ func New(c Config) *World {
 	if c.Store != nil {
 		inner = c.Store(inner)
 	}
-	w.tap = &tap{Store: inner, w: w}
+	w.tap = &tap{Store: inner, oracle: w.Oracle, clock: w.StoreNow, note: w.note, noteRun: w.noteRun, partitions: c.Timing.Partitions}
 	w.elector = &elector{w: w}
 	w.cfg.Jobs = nil
 	for _, j := range c.Jobs {
@@ -147,7 +147,7 @@ func (w *World) StepStore(d time.Duration) {
 
 // Unjudged keeps what happens in the store from now on from the oracle, which has no notion of a store that goes back
 // in time.
-func (w *World) Unjudged() { w.unjudged = true }
+func (w *World) Unjudged() { w.unjudged, w.tap.unjudged = true, true }
 
 // Calm ends what chance does.
 func (w *World) Calm() {
