@@ -154,6 +154,7 @@ func (m *Memory) Finish(ctx context.Context, namespace string, f []Finish) ([]Fi
 			answers[i] = Finished
 		case r.State == Ended && r.Outcome == Done && x.Outcome != Done:
 			answers[i] = Completed
+		case x.Outcome == Done && (r.State != Ended || r.Outcome != Done): // others had the last word
 		default:
 			answers[i] = Already
 		}

@@ -166,6 +166,7 @@ type Runs interface {
 	//	Finished   the row was running with this fence
 	//	Fenced     there is no row, or its fence is another
 	//	Completed  it has ended Done, and f says otherwise: its handler completed it in a transaction of its own
+	//	Fenced     f says Done, and it has not ended so: others ended it as it was told to end, or let it wait
 	//	Already    it has ended or waits
 	Finish(ctx context.Context, namespace string, f []Finish) ([]FinishAnswer, error)
 

@@ -128,10 +128,8 @@ FROM belfry_run FORCE INDEX (PRIMARY) WHERE space = ? AND (?)`+alone, x.space)
 			f = rule.Heed(f, r.cancel.word())
 			r.state, r.outcome, _ = columns(f, x.now)
 			finished = append(finished, f)
-		case r.state == idempotency.Ended && r.outcome == idempotency.Done && f.Outcome != idempotency.Done:
-			x.answers[i] = idempotency.Completed
 		default:
-			x.answers[i] = idempotency.Already
+			x.answers[i] = rule.Late(f, r.state, r.outcome)
 		}
 	}
 	if _, err := x.update(finished); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
 
 // finishRuns ends runs or lets them wait: the row of each is changed where it is running with that fence, and what
@@ -123,14 +124,10 @@ func (t *tx) unfinished(namespace string, batch []idempotency.Finish, answers []
 		if err := r.Scan(&i, &state, &outcome); err != nil {
 			return err
 		}
-		switch {
-		case state == idempotency.Running:
+		if state == idempotency.Running {
 			return errAgain
-		case state == idempotency.Ended && outcome == idempotency.Done && batch[i].Outcome != idempotency.Done:
-			answers[i] = idempotency.Completed
-		default:
-			answers[i] = idempotency.Already
 		}
+		answers[i] = rule.Late(batch[i], state, outcome)
 		return nil
 	}, `SELECT u.i, r.state, r.outcome FROM unnest($2::text[], $3::timestamptz[], $4::bytea[], $5::bytea[], $6::bigint[], $7::bigint[]) u(job, due, key, request, fence, i)
 CROSS JOIN LATERAL (SELECT r.state, r.outcome FROM belfry_run r WHERE r.space = (SELECT id FROM belfry_space WHERE name = $1)

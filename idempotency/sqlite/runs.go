@@ -271,17 +271,15 @@ func (t *tx) finish(space int64, f idempotency.Finish) (idempotency.FinishAnswer
 	if err != nil || n == 1 {
 		return idempotency.Finished, err
 	}
-	var ended idempotency.Outcome // 0: it waits
-	idle, err := t.get([]any{&ended}, `SELECT iif(state = 3, outcome, 0) FROM belfry_run
+	var state idempotency.State
+	var outcome idempotency.Outcome
+	found, err := t.get([]any{&state, &outcome}, `SELECT state, outcome FROM belfry_run
 WHERE space = ? AND due = ? AND job = ? AND key = ? AND request = ? AND fence = ?`,
 		space, due, f.ID.Job, key, request, f.Fence)
-	switch {
-	case !idle:
+	if !found {
 		return idempotency.Fenced, err
-	case ended == idempotency.Done && f.Outcome != idempotency.Done:
-		return idempotency.Completed, err
 	}
-	return idempotency.Already, err
+	return rule.Late(f, state, outcome), err
 }
 
 // Mine returns the session's running runs; see idempotency.Runs.

@@ -171,6 +171,7 @@ func takeUpEndsAToldOrphan(b *bundle) {
 	want(b.T, "orphans after it", len(r.lag(all()).Orphaned), 0)
 	r.wins(r.takeUp(key("overtaken", overtaken.Due.Add(time.Second)), 0)) // the key is free
 	b.finishes(idempotency.Already, waits(canceled, fences[0], b.ago(0)))
+	b.finishes(idempotency.Fenced, done(canceled, fences[0]), done(overtaken, fences[1])) // its holder was not gone, and is late
 }
 
 // DESIGN §5.12: failed -> waiting, by hand, with all attempts. It keeps its fence, so that later ones are higher.

@@ -70,15 +70,17 @@ func doneIsCompleted(b *bundle) {
 	fence := r.wins(r.takeUp(other.ID, 0)).Fence
 	failed.ID, failed.Fence = other.ID, fence
 	b.finishes(idempotency.Finished, failed)
-	b.finishes(idempotency.Already, failed, done(other.ID, fence), waits(other.ID, fence, b.ago(time.Minute)))
+	b.finishes(idempotency.Already, failed, waits(other.ID, fence, b.ago(time.Minute)))
+	b.finishes(idempotency.Fenced, done(other.ID, fence))
 }
 
-// R5: a late done of a run that was released does not end it.
+// R5: a late done of a run that was released does not end it, and is told so.
 func waitingWithMyFenceIsAlready(b *bundle) {
 	r := b.ready("a", "h1")
 	x := r.runs(1, b.ago(time.Minute))[0]
 	b.finishes(idempotency.Finished, waits(x.ID, x.Fence, b.ago(time.Minute)))
-	b.finishes(idempotency.Already, done(x.ID, x.Fence), waits(x.ID, x.Fence, b.ago(-time.Hour)))
+	b.finishes(idempotency.Fenced, done(x.ID, x.Fence))
+	b.finishes(idempotency.Already, waits(x.ID, x.Fence, b.ago(-time.Hour)))
 	row := b.row(x.ID)
 	want(b.T, "state", row.State, idempotency.Waiting)
 	want(b.T, "fence", row.Fence, x.Fence)

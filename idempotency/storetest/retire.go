@@ -174,6 +174,7 @@ func retireEndsWhatIsLeft(b *bundle) {
 	want(b.T, "crashes", x.Crashes, 0)
 	b.ends(late.ID, idempotency.Failed, "abandoned")
 	b.finishes(idempotency.Already, waits(orphan.ID, fence, due), waits(late.ID, lateFence, due))
+	b.finishes(idempotency.Fenced, done(orphan.ID, fence))
 	for i, got := range b.ranges(keyed) {
 		at := due.Add(time.Duration(i) * time.Second)
 		want(b.T, "range", got, idempotency.Range{Job: keyed, From: at, To: at, Count: 1, Outcome: idempotency.Missed, Reason: "retired"})

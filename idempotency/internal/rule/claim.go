@@ -121,6 +121,19 @@ func Heed(f idempotency.Finish, cancel string) idempotency.Finish {
 	return f
 }
 
+// Late answers a finish of a run with its fence that is running no more, and became what state and outcome say. What is done by the
+// record is done, and nothing else is.
+func Late(f idempotency.Finish, state idempotency.State, outcome idempotency.Outcome) idempotency.FinishAnswer {
+	done := state == idempotency.Ended && outcome == idempotency.Done
+	switch {
+	case done && f.Outcome != idempotency.Done:
+		return idempotency.Completed
+	case !done && f.Outcome == idempotency.Done:
+		return idempotency.Fenced
+	}
+	return idempotency.Already
+}
+
 func won(r *Row, crashes int) idempotency.Answer {
 	return idempotency.Answer{Verdict: idempotency.Won, Fence: r.Fence, Attempt: r.Attempt, Crashes: crashes, Payload: r.Payload}
 }

@@ -168,7 +168,7 @@ func (o *Oracle) Finished(f Finish) {
 		if f.Answer == Completed && (r == nil || r.State != Ended || r.Outcome != Done || f.Outcome == Done) {
 			o.fail("I4", "%v: a finish of fence %d is answered as completed otherwise, it is not", f.ID, f.Fence)
 		}
-		if r == nil || r.State == Running || r.Fence != f.Fence {
+		if r == nil || r.State == Running || r.Fence != f.Fence || f.Outcome == Done && r.Outcome != Done {
 			o.fail("I4", "%v: a finish of fence %d is answered as already done, it is not", f.ID, f.Fence)
 		}
 		return

@@ -14,8 +14,8 @@ type accepted struct {
 func (o *Oracle) ToldFinished(id ID, fence int64, out Outcome) {
 	a := o.accepted[fence]
 	switch {
-	case a == nil && o.rows[id] != nil && o.rows[id].ousted && o.rows[id].Fence == fence:
-		return // others have ended it as it was told to, under the fence of its holder, whose own end is answered as recorded already
+	case a == nil && out != Done && o.rows[id] != nil && o.rows[id].ousted && o.rows[id].Fence == fence:
+		return // others have ended it as it was told to, under the fence of its holder, who wanted it to wait or to fail
 	case a == nil || a.id != id:
 		o.fail("I14", "%v is told to have ended %v under fence %d, and no such finish was accepted", id, out, fence)
 	case a.outcome != out:
