@@ -195,11 +195,11 @@ func (r register) finished(q question, a reply) []register {
 		return []register{r}
 	case a.finish == idempotency.Finished && r.phase == held && same:
 		return []register{next}
-	case a.finish == idempotency.Already && same && (r.phase == waiting || r.phase == ended && q.kind == finish),
+	case a.finish == idempotency.Already && same && (r.phase == waiting && q.kind == release || r.phase == ended && q.kind == finish),
 		a.finish == idempotency.Completed && same && r.phase == ended && q.kind == release: // every end here is done
 		next.phase = r.phase
 		return []register{next}
-	case a.finish == idempotency.Fenced && (r.phase == absent || r.may(q.fence)):
+	case a.finish == idempotency.Fenced && (r.phase == absent || r.may(q.fence) || same && r.phase == waiting && q.kind == finish):
 		return []register{r}
 	}
 	return nil
