@@ -19,7 +19,6 @@ type trialJob struct {
 	keys                 int
 	overlap              jobs.Overlap
 	crash                jobs.Crash
-	calm                 bool // its handlers neither take long nor fail
 	policy               oracle.Policy
 }
 

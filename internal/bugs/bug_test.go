@@ -159,8 +159,6 @@ const (
 	notRun // the test was skipped: what it needs is not here
 )
 
-var seedOf = regexp.MustCompile(`\bseed[ =:]+(\d+)`)
-
 // judge reads the output of a test that ran with the bug. Where it is caught, why is the line that says so.
 func (b *bug) judge(output string, passed bool) (v verdict, why string) {
 	failed := strings.Contains(output, "--- FAIL: "+b.test.function()) || strings.Contains(output, "\npanic: ")

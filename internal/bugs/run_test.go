@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,8 @@ var (
 	quick = flag.Bool("bugs.quick", false, "try only those that are marked as quick")
 	only  = flag.String("bugs.only", "", "try only these bugs, by name, with commas")
 )
+
+var seedOf = regexp.MustCompile(`\bseed[ =:]+(\d+)`)
 
 // TestCaught builds the product with one bug after the other, and demands that its test fails of it, saying why. Where all are tried, the tests
 // have to pass without the bugs too.
