@@ -49,6 +49,7 @@ func (j *Judged) Submit(ctx context.Context, namespace string, c idempotency.Com
 		if id.Key == "" && !all {
 			id.Key = id.Job
 		}
+		c.At = done.At
 		tellCommand(x, c, id, all)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/internal/sim"
 	"github.com/belfry-go/belfry/internal/sim/oracle"
 	"github.com/belfry-go/belfry/jobs"
@@ -99,6 +100,28 @@ func TestSourceOfOneDueFails(t *testing.T) {
 		t.Errorf("%d dues are missed, want the one whose source fails", got[oracle.Missed])
 	}
 	s.settle(22*time.Second, 20*time.Second)
+}
+
+// F5: dues that came in a pause would run once it has ended, where nobody decided them in it.
+func TestPauseIsDecidedLate(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sim.Config{Jobs: []sim.Job{
+		{Name: "plain", Plans: every(2 * time.Second)},
+		{Name: "keyed", Plans: every(2 * time.Second), Source: sim.NewSource(6)},
+	}})
+	tell := func(at time.Duration, kind idempotency.CommandKind) {
+		s.At(at, func() {
+			for _, job := range []string{"plain", "keyed"} {
+				s.Submit(idempotency.Command{Kind: kind, ID: idempotency.ID{Job: job}})
+			}
+		})
+	}
+	tell(3*time.Second, idempotency.Pause)
+	tell(6500*ms, idempotency.Resume)
+	s.down(3500*ms, 7*time.Second)
+	s.settle(11*time.Second, 10*time.Second)
+	s.tally("plain", map[oracle.Outcome]int{oracle.Done: 3, oracle.Skipped: 2})
+	s.tally("keyed", map[oracle.Outcome]int{oracle.Done: 6 * 3, oracle.Skipped: 2})
 }
 
 // F6: catch-up would be eaten by overlap.

@@ -105,12 +105,17 @@ func (w *World) Submit(c idempotency.Command) {
 	if j := w.job(c.ID.Job); all && j.Source == nil {
 		all, done.ID.Key = false, j.Name
 	}
+	c.At = done.At
 	tellCommand(w.Oracle, c, done.ID, all)
 }
 
 // tellCommand tells what a command means that was accepted as one about id, or about all keys of its job.
 func tellCommand(x *oracle.Oracle, c idempotency.Command, id idempotency.ID, all bool) {
 	switch c.Kind {
+	case idempotency.Pause:
+		x.Paused(id.Job, c.At)
+	case idempotency.Resume:
+		x.Resumed(id.Job, c.At)
 	case idempotency.Trigger:
 		if all {
 			x.Opened(id.Job, id.Due.Unix())

@@ -38,7 +38,7 @@ func state(s idempotency.State) oracle.State {
 }
 
 func rangeOf(r idempotency.Range) oracle.Range {
-	return oracle.Range{From: r.From.Unix(), To: r.To.Unix(), Count: r.Count, Outcome: outcome(r.Outcome)}
+	return oracle.Range{From: r.From.Unix(), To: r.To.Unix(), Count: r.Count, Outcome: outcome(r.Outcome), Reason: r.Reason}
 }
 
 func rowsOf(runs []idempotency.Run) []oracle.Row {

@@ -2,6 +2,23 @@ package oracle
 
 import "time"
 
+// Paused tells that a person pauses a job. A pause of which dues are undecided goes on: a job has one.
+func (o *Oracle) Paused(name string, at time.Time) {
+	j := o.job(name)
+	if p := &j.pause; !p.lasts {
+		if p.lasts = true; !p.until.After(j.opened) {
+			p.from = at
+		}
+	}
+}
+
+// Resumed tells that a person ends a pause.
+func (o *Oracle) Resumed(name string, at time.Time) {
+	if p := &o.job(name).pause; p.lasts {
+		p.lasts, p.until = false, at
+	}
+}
+
 // Canceled tells that a person has ended a run.
 func (o *Oracle) Canceled(id ID) {
 	r := o.rows[id]

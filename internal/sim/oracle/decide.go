@@ -21,6 +21,7 @@ func (o *Oracle) Decided(d Decision) {
 	}
 	o.covers(d)
 	o.misses(d)
+	o.pauses(d)
 	j.opened, j.next = d.Open, d.Next
 	for _, r := range d.Ranges {
 		o.count(d.Job, r.Outcome, int(r.Count))
@@ -98,6 +99,21 @@ func (o *Oracle) misses(d Decision) {
 		}
 		if r.Outcome == Missed && len(d.Run) > 0 && r.To >= d.Run[0] {
 			o.fail("I2", "job %s: due %d is recorded as missed, and the older %d runs", d.Job, r.To, d.Run[0])
+		}
+	}
+}
+
+// pauses demands that what is due in a pause is skipped, however late that is decided, and that no other due is.
+func (o *Oracle) pauses(d Decision) {
+	p := o.job(d.Job).pause
+	for _, t := range d.Run {
+		if p.has(t) {
+			o.fail("pause", "job %s: due %d runs, and came in a pause", d.Job, t)
+		}
+	}
+	for _, r := range d.Ranges {
+		if paused := r.Outcome == Skipped && r.Reason == "paused"; p.has(r.From) != paused || p.has(r.To) != paused {
+			o.fail("pause", "job %s: range [%d, %d] is %v (%s); the pause is from %v to %v", d.Job, r.From, r.To, r.Outcome, r.Reason, p.from, p.until)
 		}
 	}
 }

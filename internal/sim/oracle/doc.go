@@ -24,5 +24,6 @@
 //	term a term has one session, and only that claims in it
 //
 // and, beside them, overlap (two exclusive runs of a key), horizon (a first
-// claim of an older due) and open (what closing a due demands).
+// claim of an older due), open (what closing a due demands) and pause (what is
+// due in one is skipped, and nothing else).
 package oracle

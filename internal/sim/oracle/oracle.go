@@ -60,8 +60,20 @@ type session struct {
 type job struct {
 	opened time.Time
 	next   time.Time
+	pause  pause
 	tally  map[Outcome]int // dues that ranges speak for, and runs that are forgotten
 	keys   map[string]bool // that its source yields
+}
+
+// pause is the last of a job: what is due in [from, until), or from then on while it lasts.
+type pause struct {
+	from, until time.Time
+	lasts       bool
+}
+
+func (p pause) has(due int64) bool {
+	t := time.Unix(due, 0)
+	return !p.from.IsZero() && !t.Before(p.from) && (p.lasts || t.Before(p.until))
 }
 
 // row is a run's.

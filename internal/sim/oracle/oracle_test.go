@@ -89,6 +89,10 @@ func TestLaws(t *testing.T) {
 		h.at(31 * time.Second)
 		return d
 	}
+	paused := func(h history) {
+		h.Paused("plain", epoch.Add(15*time.Second))
+		h.Resumed("plain", epoch.Add(25*time.Second))
+	}
 	cases := []struct {
 		name, law string // no law: nothing is wrong
 		play      func(h history)
@@ -118,6 +122,18 @@ func TestLaws(t *testing.T) {
 		}},
 		{"a young due missed", "I2", func(h history) {
 			h.Decided(next(h, []int64{unix(20)}, oracle.Range{From: unix(30), To: unix(30), Count: 1, Outcome: oracle.Missed}))
+		}},
+		{"a due of a pause skipped after it", "", func(h history) {
+			paused(h)
+			h.Decided(next(h, []int64{unix(30)}, oracle.Range{From: unix(20), To: unix(20), Count: 1, Outcome: oracle.Skipped, Reason: "paused"}))
+		}},
+		{"a due of a pause runs after it", "pause", func(h history) { paused(h); h.Decided(next(h, []int64{unix(20), unix(30)})) }},
+		{"a due of a pause missed", "pause", func(h history) {
+			paused(h)
+			h.Decided(next(h, []int64{unix(30)}, oracle.Range{From: unix(20), To: unix(20), Count: 1, Outcome: oracle.Missed}))
+		}},
+		{"paused for nothing", "pause", func(h history) {
+			h.Decided(next(h, []int64{unix(30)}, oracle.Range{From: unix(20), To: unix(20), Count: 1, Outcome: oracle.Skipped, Reason: "paused"}))
 		}},
 		{"a run never ends", "I2", func(h history) { h.Settled(epoch.Add(15 * time.Second)) }},
 		{"a key forgotten", "I2", func(h history) {

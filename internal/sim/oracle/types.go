@@ -73,6 +73,7 @@ type Range struct {
 	From, To int64
 	Count    int64
 	Outcome  Outcome
+	Reason   string
 }
 
 // Row is a run's row as a store tells it.
