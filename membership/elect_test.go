@@ -70,7 +70,7 @@ func TestElectLaws(t *testing.T) {
 		stranger := meta{name: "none"}
 		all, verdicts := elect(stranger, peers)
 		if !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) {
-			t.Fatalf("%v", all)
+			t.Fatalf("owners %v are not in order, or one is there twice", all)
 		}
 		for _, self := range peers {
 			mixed := slices.Clone(peers)

@@ -110,6 +110,11 @@ func TestRenewalWaitsForNobody(t *testing.T) {
 	if _, err := f.s.RenewSession(ctx, f.ses); err != nil {
 		t.Fatalf("a renewal while all connections for calls wait: %v", err)
 	}
+	for _, c := range all {
+		if len(c) > 0 {
+			t.Fatal("a renewal waited until a call had let its connection go")
+		}
+	}
 	o.rollback()
 	for _, c := range all {
 		if a := <-c; a.err != nil {

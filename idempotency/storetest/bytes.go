@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/belfry-go/belfry/idempotency"
 )
 
 var byteLaws = []law{
-	{"KeysStayDistinct", keysStayDistinct},
+	{"KeysStayDistinct/OfText", keysStayDistinct(utf8.ValidString)},
+	{"KeysStayDistinct/OfBytes", keysStayDistinct(func(string) bool { return true })},
 	{"RequestsStayDistinct", requestsStayDistinct},
 	{"NamesStayDistinct", namesStayDistinct},
 	{"KeyBounds", keyBounds},
@@ -33,35 +35,40 @@ func awkward() []string {
 	return s
 }
 
-// F45, I12: keys are bytes, and different keys never merge.
-func keysStayDistinct(b *bundle) {
-	r := b.ready("a", "h1")
-	due := b.ago(time.Minute)
-	r.opens(due)
-	var batch []idempotency.Claim
-	for _, k := range awkward() {
-		batch = append(batch, r.insert(k, due))
+// F45, I12: keys are bytes, and different keys never merge. Those of text are tried alone too: who takes keys for text refuses the others
+// before it merges any.
+func keysStayDistinct(some func(string) bool) func(b *bundle) {
+	return func(b *bundle) {
+		r := b.ready("a", "h1")
+		due := b.ago(time.Minute)
+		r.opens(due)
+		var batch []idempotency.Claim
+		for _, k := range awkward() {
+			if some(k) {
+				batch = append(batch, r.insert(k, due))
+			}
+		}
+		fences := make(map[string]int64)
+		for i, a := range r.claim(batch...) {
+			want(b.T, fmt.Sprintf("verdict of %q", batch[i].ID.Key), a.Verdict, idempotency.Won)
+			fences[batch[i].ID.Key] = a.Fence
+		}
+		want(b.T, "keys", len(fences), len(batch))
+		mine := r.mine()
+		want(b.T, "mine", len(mine), len(batch))
+		for _, x := range mine {
+			want(b.T, fmt.Sprintf("fence of %q", x.ID.Key), x.Fence, fences[x.ID.Key])
+		}
+		for k, fence := range fences {
+			row := b.row(key(k, due))
+			want(b.T, fmt.Sprintf("key filtered by %q", k), row.ID.Key, k)
+			want(b.T, fmt.Sprintf("fence of row %q", k), row.Fence, fence)
+			b.finishes(idempotency.Finished, waits(row.ID, fence, due))
+		}
+		q := all()
+		q.Limit = len(batch)
+		want(b.T, "waiting", len(r.lag(q).Waiting), len(batch))
 	}
-	fences := make(map[string]int64)
-	for i, a := range r.claim(batch...) {
-		want(b.T, fmt.Sprintf("verdict of %q", batch[i].ID.Key), a.Verdict, idempotency.Won)
-		fences[batch[i].ID.Key] = a.Fence
-	}
-	want(b.T, "keys", len(fences), len(batch))
-	mine := r.mine()
-	want(b.T, "mine", len(mine), len(batch))
-	for _, x := range mine {
-		want(b.T, fmt.Sprintf("fence of %q", x.ID.Key), x.Fence, fences[x.ID.Key])
-	}
-	for k, fence := range fences {
-		row := b.row(key(k, due))
-		want(b.T, fmt.Sprintf("key filtered by %q", k), row.ID.Key, k)
-		want(b.T, fmt.Sprintf("fence of row %q", k), row.Fence, fence)
-		b.finishes(idempotency.Finished, waits(row.ID, fence, due))
-	}
-	q := all()
-	q.Limit = len(batch)
-	want(b.T, "waiting", len(r.lag(q).Waiting), len(batch))
 }
 
 // The same for what names runs by hand.

@@ -38,6 +38,9 @@ func (n named) function() string {
 	return name
 }
 
+// pattern is what -run finds the test by.
+func (n named) pattern() string { return "^" + strings.ReplaceAll(n.test, "/", "$/^") + "$" }
+
 // change replaces whole lines of a file, which it has once.
 type change struct {
 	file     string
@@ -87,7 +90,9 @@ func (b *bug) header(line string) (err error) {
 	case word == "origin":
 		b.origins = append(b.origins, value)
 	case word == "says":
-		b.says, err = regexp.Compile(value)
+		if b.says, err = regexp.Compile(value); strings.Contains(value, "--- FAIL") {
+			err = fmt.Errorf("%q is said of any failure; choose the message", value)
+		}
 	case word == "quick":
 		b.quick = true
 	case word == "test":
@@ -173,6 +178,8 @@ func (b *bug) judge(output string, passed bool) (v verdict, why string) {
 		return missed, "its test passes"
 	case strings.Contains(output, "[build failed]"):
 		return missed, "it does not compile:\n" + output
+	case strings.Contains(output, "panic: test timed out"):
+		return missed, "its test does not end:\n" + tail(lines)
 	case !failed:
 		return missed, "something else failed:\n" + output
 	case i < 0:

@@ -75,17 +75,27 @@ func (b *bug) try(t *testing.T) verdict {
 	return v
 }
 
-// passWithout demands that the tests pass where nothing is changed, with the flags that the bugs have them run with.
+// passWithout demands that the tests pass where nothing is changed, with the flags that the bugs have them run with. Each package is compiled once.
 func passWithout(t *testing.T, list []*bug) {
-	tests := make(map[string]named)
+	tests := make(map[string]map[string]named) // by package
 	for _, b := range list {
-		tests[b.test.String()] = b.test
+		if tests[b.test.pkg] == nil {
+			tests[b.test.pkg] = make(map[string]named)
+		}
+		tests[b.test.pkg][b.test.String()] = b.test
 	}
-	for name, n := range tests {
-		t.Run(name, func(t *testing.T) {
+	for pkg, tests := range tests {
+		t.Run(pkg, func(t *testing.T) {
 			t.Parallel()
-			if output, passed := goTest(t, n); !passed {
-				t.Errorf("%s fails without a bug:\n%s", name, tail(strings.Split(output, "\n")))
+			binary := filepath.Join(t.TempDir(), "test")
+			if output, ok := goTool(t, "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, "./"+pkg); !ok {
+				t.Fatal(output)
+			}
+			for name, n := range tests {
+				output, passed := run(t, filepath.Join(root, pkg), binary, append([]string{"-test.timeout=10m", "-test.v", "-test.run", n.pattern()}, n.flags...)...)
+				if !passed {
+					t.Errorf("%s fails without a bug:\n%s", name, tail(strings.Split(output, "\n")))
+				}
 			}
 		})
 	}
@@ -93,11 +103,17 @@ func passWithout(t *testing.T, list []*bug) {
 
 // goTest runs a test in a process of its own, and returns all that it said.
 func goTest(t *testing.T, n named, flags ...string) (output string, passed bool) {
-	pattern := "^" + strings.ReplaceAll(n.test, "/", "$/^") + "$"
-	args := append([]string{"test", "-count=1", "-vet=off", "-ldflags=-s -w", "-timeout=10m", "-v", "-run", pattern}, flags...)
-	args = append(append(args, "./"+n.pkg), n.flags...)
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = root
+	args := append([]string{"test", "-count=1", "-vet=off", "-ldflags=-s -w", "-timeout=10m", "-v", "-run", n.pattern()}, flags...)
+	return goTool(t, append(append(args, "./"+n.pkg), n.flags...)...)
+}
+
+func goTool(t *testing.T, args ...string) (output string, ok bool) {
+	return run(t, root, "go", args...)
+}
+
+func run(t *testing.T, dir, program string, args ...string) (output string, ok bool) {
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	return string(out), err == nil
 }
