@@ -2,7 +2,7 @@
 // fail of it: figure T21. It has no code but its tests, and the product no switch for any of this.
 //
 // A bug is a file of testdata. Above the changes it says what the mistake is, where it comes from (see origins.txt), the test with its flags, and a
-// pattern of what that says when it fails, so that what does not compile, or fails for another reason, does not count as caught. The changes
+// pattern of the message that this fails with, so that what does not compile, or fails for another reason, does not count as caught. The changes
 // are as in a diff, but without line numbers. Of the lines that go, and those round them, a change shows as few as tell the place: they have to be
 // in the file once, and go stale when somebody edits them.
 //
