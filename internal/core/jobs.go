@@ -119,15 +119,15 @@ func (c *Core) sortedJobs() []*job {
 	})
 }
 
-// see takes note of an entry. A job of which another definition than ours is in force is
-// not looked at by its due: the sweep tells when that changes. Where ours is, and the entry does
-// not say so yet, another replica may be about to put it there, and no sweep tells of that before the due.
+// see takes note of an entry, and of when to look at it next: at the first due after what is opened. Where the entry is not of
+// our definition, and ours is not in force either, that is the first due of ours to come: others may put ours in force, and no
+// sweep tells of that before the due.
 func (c *Core) see(j *job, e idempotency.Entry) {
 	j.entry = e
 	if j.efficient() {
 		return
 	}
-	var next time.Time
+	next := j.look(c.storeNow())
 	if e.Hash == j.hash || e.InForce == j.hash {
 		next = j.firstStart(e.Opened)
 	}

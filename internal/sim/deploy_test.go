@@ -85,3 +85,25 @@ func TestFirstDueAfterChange(t *testing.T) {
 		t.Error("the owner's sweep was not held up")
 	}
 }
+
+// So it does where the owner is the one that never changed: the others had put theirs in force, and took it back. Two worlds of
+// hours found that nothing made the owner look at the due that was its own again.
+func TestFirstDueAfterOthersChangedBack(t *testing.T) {
+	t.Parallel()
+	plans := []sim.Plan{{Every: 40 * time.Second}, {Every: 40 * time.Second, Phase: 25 * time.Second}}
+	s := newScene(t, sim.Config{Replicas: 5, Timing: sim.Normal(), Jobs: []sim.Job{{Name: "keyed", Plans: plans, Source: sim.NewSource(12)}}})
+	change := func(to int) func() {
+		return func() {
+			for i := range 5 {
+				if r := s.Replica(i); r != s.Owner("keyed") {
+					r.Change(to)
+				}
+			}
+		}
+	}
+	s.At(42*time.Second, change(1))
+	s.At(55500*ms, change(0))
+	s.settle(100*time.Second, 70*time.Second)
+	s.tally("keyed", done(24))
+	s.late("keyed", 300*ms)
+}
