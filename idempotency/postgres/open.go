@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -50,8 +52,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Store is a store in a database. All its methods are safe for concurrent use, and block until their context ends at the
-// latest; where it has no deadline, ten seconds.
+// Store is a store in a database. All its methods are safe for concurrent use, and block until their context ends, or
+// half a second longer where the server does not answer; where it has no deadline, ten seconds.
 type Store struct {
 	pool     *pgxpool.Pool // the caller's
 	calls    *pgxpool.Pool
@@ -180,6 +182,9 @@ func (s *Store) connect(ctx context.Context) (err error) {
 	}
 	if t := config.ConnConfig.ConnectTimeout; t <= 0 || t > connectTimeout {
 		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	config.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn(), DeadlineDelay: linger}
 	}
 	config.MinConns, config.MinIdleConns = 0, 0
 	config.MaxConns = callConns

@@ -177,3 +177,25 @@ func TestLostConnectionIsReplaced(t *testing.T) {
 		t.Fatalf("%+v %v, want won", a.value, a.err)
 	}
 }
+
+// A call that is late keeps its connection: a server that has too much to do would have to make new ones, which costs it
+// more than the calls, and would never catch up. Without that, there is a new connection for each late call.
+func TestLateCallsKeepTheirConnection(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.other().holds(keyed, "k")
+	before := f.s.calls.Stat().NewConnsCount()
+	const calls = 10
+	for range calls {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if _, err := f.s.Claim(ctx, f.ses, 1, []idempotency.Claim{f.insert("k", 0)}); err == nil {
+			t.Error("a claim that waits for a lock was answered")
+		}
+		cancel()
+	}
+	f.wins(f.insert("another", 0))
+	// A machine that lets a client wait for half a second takes it for cut off, and may do so once in a while.
+	if n := f.s.calls.Stat().NewConnsCount() - before; n > calls/2 {
+		t.Errorf("%d new connections after %d late calls", n, calls)
+	}
+}

@@ -34,8 +34,16 @@ const (
 	// longest is how long a statement may take; the server counts milliseconds in 32 bits.
 	longest = 24 * time.Hour
 
-	// idleFor is how long a client may be silent in a transaction.
+	// idleFor is how long a client may be silent in a transaction, at most. It may always be so for spare beyond the call's
+	// deadline: the server ends the connection, and that of a process which merely waits for a processor is dear to replace.
 	idleFor = 5 * time.Second
+	spare   = time.Second
+
+	// linger is how long a call waits beyond the end of its context for an answer, most often that the server's own
+	// timeout has ended the statement. A call that gave up at once would have to close its connection; a server that is
+	// slow because it has much to do would have to make a new one, which costs it more than the call, and every call would
+	// be late then.
+	linger = 500 * time.Millisecond
 
 	// rollbackFor bounds the end of a transaction that failed. A connection that takes longer is closed.
 	rollbackFor = time.Second
@@ -46,8 +54,8 @@ const (
 	beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
 	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
 
-	// A client that is stopped in the middle of a transaction keeps its locks until the call's deadline, or for five
-	// seconds if that is earlier. The planner knows nothing of a due that was just opened, and would read all of its
+	// A client that is stopped in the middle of a transaction keeps its locks until a second after the call's deadline, or
+	// for five seconds if that is earlier. The planner knows nothing of a due that was just opened, and would read all of its
 	// rows for each batch: batches are driven row by row, so all that it could choose instead is worse. The last three
 	// are for clients that speak in text.
 	settings = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '0', true),
@@ -117,7 +125,7 @@ func (t *tx) send(text string, args []any) (rows pgx.Rows, end func() error, err
 	}
 	var b pgx.Batch
 	b.Queue(t.begin)
-	b.Queue(settings, milliseconds(left), milliseconds(min(left, idleFor)))
+	b.Queue(settings, milliseconds(left), milliseconds(min(left+spare, idleFor)))
 	b.Queue(text, args...)
 	r := t.c.SendBatch(t.ctx, &b)
 	for range 2 {

@@ -63,9 +63,9 @@ var outageKinds = []outage{
 }
 
 const (
-	fifth   = 400 * time.Millisecond // of a short lease: the deadline of each call
-	tooLate = 30 * time.Second       // behind it, whatever the machine
-	goal    = 5 * time.Second        // from when the server is up until all calls are answered
+	fifth   = time.Second      // of a lease of five seconds: the deadline of each call
+	tooLate = 30 * time.Second // behind it, whatever the machine
+	goal    = 5 * time.Second  // from when the server is up until all calls are answered
 )
 
 // F33, F35, F36, T14: the server is away, and comes back. Meanwhile no call outlives its deadline, and afterwards each is
