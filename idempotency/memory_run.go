@@ -2,7 +2,6 @@ package idempotency
 
 import (
 	"context"
-	"maps"
 	"slices"
 )
 
@@ -165,7 +164,12 @@ func (m *Memory) Finish(ctx context.Context, namespace string, f []Finish) ([]Fi
 // Mine returns the session's running runs; see Runs.
 func (m *Memory) Mine(ctx context.Context, s Session) (list []Run, err error) {
 	err = m.with(ctx, s, func(c *call) error {
-		list = runs(slices.SortedFunc(maps.Keys(c.by.runs), byDue))
+		rows := make([]*row, 0, len(c.by.runs))
+		for r := range c.by.runs {
+			rows = append(rows, r)
+		}
+		slices.SortFunc(rows, byDue)
+		list = runs(rows)
 		return nil
 	})
 	return list, err

@@ -152,10 +152,13 @@ func (d Definition) validate() error {
 	)
 }
 
+// maxErrors is how many problems one element of a batch may have, so that looking for them takes no memory where there are none.
+const maxErrors = 10
+
 // Validate refuses a decision that no store takes: among others one whose dues
 // are not all in (Seen.Opened, Opened], ascending.
 func (d Decision) Validate() error {
-	errs := []error{d.Definition.validate(), checkNext(d.Next)}
+	errs := append(make([]error, 0, maxErrors), d.Definition.validate(), checkNext(d.Next))
 	if d.Seen.Job != d.Job {
 		errs = append(errs, fmt.Errorf("job %q decides the entry of job %q; decide its own", d.Job, d.Seen.Job))
 	}
@@ -235,7 +238,7 @@ func (id ID) Validate() error {
 // Validate refuses a claim that no store takes: among others one with a field
 // that would be without effect.
 func (c Claim) Validate() error {
-	errs := []error{c.ID.Validate(), checkString("hash", c.Hash, 1, maxString)}
+	errs := append(make([]error, 0, maxErrors), c.ID.Validate(), checkString("hash", c.Hash, 1, maxString))
 	switch {
 	case c.TakeUp && (c.OnBusy != nil || c.OnQueued != nil || c.OnExpired != nil || c.Overtake):
 		errs = append(errs, errors.New("a take-up records nothing; leave OnBusy, OnQueued and OnExpired nil, and Overtake false"))
@@ -262,7 +265,7 @@ func (c Claim) Validate() error {
 
 // Validate refuses a finish that no store takes. A run that ran is never missed.
 func (f Finish) Validate() error {
-	errs := []error{f.ID.Validate(), f.content()}
+	errs := append(make([]error, 0, maxErrors), f.ID.Validate(), f.content())
 	if f.Fence < 1 {
 		errs = append(errs, fmt.Errorf("fence %d; finish with the fence of the claim", f.Fence))
 	}
@@ -322,7 +325,7 @@ func checkRequest(s string) error {
 }
 
 func (f Finish) content() error {
-	var errs []error
+	errs := make([]error, 0, maxErrors)
 	if f.Attempt < 0 {
 		errs = append(errs, fmt.Errorf("attempt %d; set zero or more", f.Attempt))
 	}

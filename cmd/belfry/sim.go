@@ -101,6 +101,7 @@ type viewSimulation struct {
 }
 
 func (s *simulation) run(ctx context.Context, out, errOut io.Writer) error {
+	sim.Roomy()
 	begun := time.Now()
 	var sum sim.Summary
 	var first struct {

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,27 +74,101 @@ func (c *clock) sql() string { return strconv.FormatInt(c.micros.Load(), 10) }
 
 func (c *clock) Advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
 
-// harness is a store all of whose handles share a clock; each has a pool of its own.
-func harness(t *testing.T, pool func() *sql.DB, o Options, now func() string, advance func(time.Duration)) storetest.Harness {
-	var handles []*Store
-	another := func(t *testing.T) storetest.Store {
-		s := openOn(t, pool(), &o)
-		s.clock = now
-		handles = append(handles, s)
-		return s
+// prefixed are the tables of one prefix, with the clock of their stores.
+type prefixed struct {
+	admin  *sql.DB   // the test's
+	client []*sql.DB // the stores', in turns
+	o      Options
+	clock  *clock // nil: the server's
+	open   []*Store
+}
+
+// another opens one more store.
+func (x *prefixed) another(t testing.TB) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), x.client[len(x.open)%len(x.client)], &x.o)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return storetest.Harness{
-		Store:   another(t),
-		Second:  another,
-		Advance: advance,
-		Reopen: func(t *testing.T) storetest.Store {
-			for _, s := range handles {
-				if err := s.Close(); err != nil {
-					t.Errorf("close: %v", err)
-				}
+	if x.clock != nil {
+		s.clock = x.clock.sql
+	}
+	x.open = append(x.open, s)
+	return s
+}
+
+func (x *prefixed) close(t testing.TB) {
+	t.Helper()
+	for _, s := range x.open {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	x.open = nil
+}
+
+// empty deletes all rows, but the store's own.
+func (x *prefixed) empty(t testing.TB) {
+	for table := range rights {
+		if table != "belfry_store" {
+			run(t, x.admin, "DELETE FROM "+strings.Replace(table, "belfry_", x.o.Prefix, 1))
+		}
+	}
+}
+
+// harnesses opens stores in one database, each under a prefix of its own; a law that has ended leaves its tables and
+// connections to the next. A user that is named has the published rights alone; else the stores make their tables.
+func harnesses(whole *testing.T, admin *sql.DB, client func() *sql.DB, user string, moved bool) func(t *testing.T) storetest.Harness {
+	var mu sync.Mutex
+	var free []*prefixed
+	made := 0
+	take := func(t *testing.T) *prefixed {
+		mu.Lock()
+		defer mu.Unlock()
+
+		if n := len(free); n > 0 {
+			x := free[n-1]
+			free = free[:n-1]
+			return x
+		}
+		made++
+		x := &prefixed{admin: admin, o: Options{Prefix: fmt.Sprintf("s%d_", made), NoMigrate: user != ""}}
+		if user != "" {
+			if err := Migrate(t.Context(), admin, &Options{Prefix: x.o.Prefix}); err != nil {
+				t.Fatal(err)
 			}
-			return another(t)
-		},
+			run(t, admin, grants(x.o.Prefix, user)...)
+		}
+		x.client = []*sql.DB{client(), client()}
+		whole.Cleanup(func() { x.close(whole) }) // before its clients
+		if moved {
+			x.clock = newClock()
+		}
+		return x
+	}
+	return func(t *testing.T) storetest.Harness {
+		x := take(t)
+		for len(x.open) < 2 {
+			x.another(t)
+		}
+		t.Cleanup(func() {
+			x.empty(t)
+			mu.Lock()
+			defer mu.Unlock()
+			free = append(free, x)
+		})
+		h := storetest.Harness{
+			Store:  x.open[0],
+			Second: func(t *testing.T) storetest.Store { return x.open[1] },
+			Reopen: func(t *testing.T) storetest.Store {
+				x.close(t)
+				return x.another(t)
+			},
+		}
+		if moved {
+			h.Advance = x.clock.Advance
+		}
+		return h
 	}
 }
 
@@ -100,15 +176,7 @@ func harness(t *testing.T, pool func() *sql.DB, o Options, now func() string, ad
 func TestStore(t *testing.T) {
 	t.Parallel()
 	admin, app, user := accounts(t)
-	var n atomic.Int64
-	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		c, prefix := newClock(), fmt.Sprintf("p%d_", n.Add(1))
-		if err := Migrate(t.Context(), admin, &Options{Prefix: prefix}); err != nil {
-			t.Fatal(err)
-		}
-		run(t, admin, grants(prefix, user)...)
-		return harness(t, app, Options{Prefix: prefix, NoMigrate: true}, c.sql, c.Advance)
-	})
+	storetest.Run(t, harnesses(t, admin, app, user, true))
 }
 
 // hostile are parameters of a client that would spoil what the store does, were it to depend on them: what an affected
@@ -125,9 +193,5 @@ func TestStoreOnServerClock(t *testing.T) {
 	}
 	t.Parallel()
 	d := testservers.MariaDB(t).Database(t)
-	var n atomic.Int64
-	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		pool := func() *sql.DB { return client(t, d, hostile) }
-		return harness(t, pool, Options{Prefix: fmt.Sprintf("p%d_", n.Add(1))}, serverClock, nil)
-	})
+	storetest.Run(t, harnesses(t, client(t, d, ""), func() *sql.DB { return client(t, d, hostile) }, "", false))
 }

@@ -19,19 +19,16 @@ type Call struct {
 	Within time.Duration
 
 	call interface {
-		do(context.Context, idempotency.Store) (any, error)
-		then(any, error)
+		do(context.Context, idempotency.Store) *Replied
+		then(*Replied)
 	}
 }
 
-// Do makes the call. It blocks as long as the store does, and may be called from any goroutine.
-func (c *Call) Do(ctx context.Context, s idempotency.Store) Replied {
-	v, err := c.call.do(ctx, s)
-	return Replied{Call: c, value: v, err: err}
-}
+// Do makes the call, once. It blocks as long as the store does, and may be called from any goroutine.
+func (c *Call) Do(ctx context.Context, s idempotency.Store) *Replied { return c.call.do(ctx, s) }
 
 // Fail is the call's end where no answer came in time; the call may still have happened, or happen yet.
-func (c *Call) Fail(err error) Replied { return Replied{Call: c, err: err} }
+func (c *Call) Fail(err error) *Replied { return &Replied{Call: c, err: err} }
 
 func newCall[T any](name string, do func(context.Context, idempotency.Store) (T, error), then func(T, error)) *Call {
 	x := &callOf[T]{Call: Call{Name: name}, ask: do, take: then}
@@ -44,13 +41,24 @@ type callOf[T any] struct {
 	Call
 	ask  func(context.Context, idempotency.Store) (T, error)
 	take func(T, error)
+
+	// The answer lies in the call, since there are many.
+	answer T
+	reply  Replied
 }
 
-func (c *callOf[T]) do(ctx context.Context, s idempotency.Store) (any, error) { return c.ask(ctx, s) }
+func (c *callOf[T]) do(ctx context.Context, s idempotency.Store) *Replied {
+	c.reply.Call = &c.Call
+	c.answer, c.reply.err = c.ask(ctx, s)
+	return &c.reply
+}
 
-func (c *callOf[T]) then(v any, err error) {
-	t, _ := v.(T)
-	c.take(t, err)
+func (c *callOf[T]) then(r *Replied) {
+	var answer T
+	if r == &c.reply { // else none came in time
+		answer = c.answer
+	}
+	c.take(answer, r.err)
 }
 
 // Start starts a handler. Its return is told by Ended.

@@ -43,6 +43,9 @@ func (c *Core) closeDue(now time.Time, j *job, o idempotency.OpenDue) {
 // forgetClosed drops the passes over dues, and what else is kept of them, that a listing, sent at an instant, does not
 // show as open any more.
 func (c *Core) forgetClosed(open []idempotency.OpenDue, sent time.Duration) {
+	if len(c.passes)+len(c.finished)+len(c.waking)+len(c.setbacks) == 0 { // as nearly always
+		return
+	}
 	still := make(map[dueKey]bool, len(open))
 	for _, o := range open {
 		still[keyOf(o.Job, o.Due)] = true

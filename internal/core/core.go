@@ -45,6 +45,7 @@ type Core struct {
 	cfg    Config
 	now    Instant
 	out    []Action
+	given  []Action // what the last Step returned
 	timers timers
 	seq    int64 // timers, handles and streams
 	nonce  int64
@@ -123,7 +124,7 @@ func New(c Config) *Core {
 }
 
 // Step tells the core what happened, and that it is now; it returns what is to
-// be done. Without events it only lets time pass.
+// be done, in a list that is good until the next Step. Without events it only lets time pass.
 func (c *Core) Step(now Instant, events ...Event) []Action {
 	c.now = now
 	if c.stopped {
@@ -145,9 +146,9 @@ func (c *Core) Step(now Instant, events ...Event) []Action {
 	c.saves.flush(c)
 	c.finishes.flush(c)
 	c.flushHints()
-	out := c.out
-	c.out = nil
-	return out
+	clear(c.given)
+	c.out, c.given = c.given[:0], c.out
+	return c.given
 }
 
 // Wake is the monotonic instant at which Step has to be called if no event comes before.
@@ -197,9 +198,9 @@ func (c *Core) handle(e Event) {
 		c.setJobs(e.Jobs, e.Roles)
 	case RingChanged:
 		c.setRing(e.Ring)
-	case Replied:
+	case *Replied:
 		c.hear(e.Call, e.err)
-		e.Call.call.then(e.value, e.err)
+		e.Call.call.then(e)
 	case Ended:
 		c.ended(e)
 	case Streamed:

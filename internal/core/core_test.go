@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func (w *tower) tell(i int, events ...Event) {
 		now := events
 		events = nil
 		at := Instant{Mono: w.now, Wall: epoch.Add(w.now + w.wrong)}
-		for _, a := range w.cores[i].Step(at, now...) {
+		for _, a := range slices.Clone(w.cores[i].Step(at, now...)) { // what an action leads to may be told before the next one
 			w.acts = append(w.acts, a)
 			if call, ok := a.(*Call); ok {
 				w.calls[call.Name]++

@@ -30,13 +30,12 @@ type RingChanged struct{ Ring *ring.Ring }
 
 // Replied tells how a Call ended. Call.Do makes it.
 type Replied struct {
-	Call  *Call
-	value any
-	err   error
+	Call *Call
+	err  error
 }
 
 // Err is the call's error.
-func (r Replied) Err() error { return r.err }
+func (r *Replied) Err() error { return r.err }
 
 // Ended tells that a started handler returned.
 type Ended struct {
@@ -117,7 +116,7 @@ type Hurry struct{}
 
 func (JobsChanged) event()    {}
 func (RingChanged) event()    {}
-func (Replied) event()        {}
+func (*Replied) event()       {}
 func (Ended) event()          {}
 func (Progressed) event()     {}
 func (Streamed) event()       {}

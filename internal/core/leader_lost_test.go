@@ -24,7 +24,7 @@ func (w *crew) first(i int, name string) (kept **Call) {
 }
 
 // make makes a call that was kept, and returns its answer, which nobody has yet.
-func (w *crew) make(c *Call) Replied {
+func (w *crew) make(c *Call) *Replied {
 	w.t.Helper()
 	if c == nil {
 		w.t.Fatal("no such call was made")

@@ -294,7 +294,7 @@ func TestOpeningYieldsToPriority(t *testing.T) {
 	w.until(ms(7999))
 	for h := range w.running["keyed"] { // its worker is free as the low one comes due
 		delete(w.running["keyed"], h)
-		for _, a := range w.cores[0].Step(Instant{Mono: w.now, Wall: epoch.Add(w.now)}, Ended{Handle: h >> 8}) {
+		for _, a := range slices.Clone(w.cores[0].Step(Instant{Mono: w.now, Wall: epoch.Add(w.now)}, Ended{Handle: h >> 8})) {
 			if call, ok := a.(*Call); ok && call.Name == "Finish" {
 				w.now = ms(8000)
 				w.tell(0, call.Do(t.Context(), w.store))

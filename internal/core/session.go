@@ -167,9 +167,11 @@ func (c *Core) renew(s *session) bool {
 // by the larger of the monotonic and the wall clock, since the monotonic one
 // stands still while a machine is suspended.
 func (c *Core) checkLease() {
-	if s := c.session; s != nil && s.trusted(c.cfg).Reached(c.now) {
-		sent := s.sent
-		age := max(c.now.Mono-sent.Mono, c.now.Wall.Sub(sent.Wall))
+	s := c.session
+	if s == nil {
+		return
+	}
+	if age := max(c.now.Mono-s.sent.Mono, c.now.Wall.Sub(s.sent.Wall)); age >= c.cfg.trustFor() {
 		c.lose(fmt.Sprintf("not renewed for %v", age.Round(time.Millisecond)))
 	}
 }

@@ -49,12 +49,8 @@ func (c *Core) sweep() {
 	}
 	w.asking = true
 	s, sent := c.session, c.now.Mono
-	q := idempotency.LagQuery{Ranks: c.ranks, Grace: c.cfg.Grace}
-	var excluded []string
-	if c.workers.free(c) > 0 {
-		q.Limit = min(4*c.cfg.Concurrency, idempotency.MaxBatch)
-		q.Full, excluded = c.full()
-	}
+	q, excluded := c.lagQuery()
+	asked := q.Limit
 	c.emit(newCall("Lagging",
 		func(ctx context.Context, st idempotency.Store) (idempotency.Lag, error) {
 			return st.Lagging(ctx, s.Session, q)
@@ -72,8 +68,8 @@ func (c *Core) sweep() {
 			case !c.draining:
 				w.failed = 0
 				c.control(s, l.Controls)
-				if q.Limit > 0 {
-					w.full, w.won = len(l.Waiting) >= q.Limit || len(l.Orphaned) >= q.Limit, false
+				if asked > 0 {
+					w.full, w.won = len(l.Waiting) >= asked || len(l.Orphaned) >= asked, false
 					w.excluded = excluded
 					c.backlog.swept(l.Waiting, excluded)
 				}
@@ -81,6 +77,16 @@ func (c *Core) sweep() {
 				c.act(l)
 			}
 		}))
+}
+
+// lagQuery is what a sweep asks, and the jobs that are ours to run but that it does not ask for.
+func (c *Core) lagQuery() (q idempotency.LagQuery, excluded []string) {
+	q.Ranks, q.Grace = c.ranks, c.cfg.Grace
+	if c.workers.free(c) > 0 {
+		q.Limit = min(4*c.cfg.Concurrency, idempotency.MaxBatch)
+		q.Full, excluded = c.full()
+	}
+	return q, excluded
 }
 
 // sweepFailed tells of sweeps that fail in a row. Other calls may succeed meanwhile, so that the replica looks healthy.

@@ -120,6 +120,7 @@ func (j Job) spec(version int) jobs.Job {
 // Add makes a job one of the code's, for the processes that start from now on.
 func (w *World) Add(j Job) {
 	w.cfg.Jobs = append(w.cfg.Jobs, j)
+	w.jobs[j.Name] = &j
 	least := j.Plans[0].Spread
 	for v, p := range j.Plans {
 		if p.Gone {
@@ -138,11 +139,10 @@ func (w *World) Add(j Job) {
 	}
 }
 
-func (w *World) job(name string) Job {
-	for _, j := range w.cfg.Jobs {
-		if j.Name == name {
-			return j
-		}
+func (w *World) job(name string) *Job {
+	j := w.jobs[name]
+	if j == nil {
+		panic("sim: unknown job " + name)
 	}
-	panic("sim: unknown job " + name)
+	return j
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,8 +25,9 @@ type Source struct {
 
 	w    *World
 	job  string
-	keys map[string]span
-	read *Replica // who reads now
+	keys map[string]span // those that went stay, with their end
+	list []string        // the same, sorted
+	read *Replica        // who reads now
 }
 
 // span is when a key exists.
@@ -87,13 +89,12 @@ func (s *Source) Remove(key string) {
 	}
 }
 
+// names are all keys that there ever were, sorted; whoever reads them changes nothing.
 func (s *Source) names() []string {
-	var names []string
-	for key := range s.keys {
-		names = append(names, key)
+	if len(s.list) != len(s.keys) {
+		s.list = slices.Sorted(maps.Keys(s.keys))
 	}
-	slices.Sort(names)
-	return names
+	return s.list
 }
 
 // Keys yields the keys of a range that exist now for the replica that reads.
@@ -101,7 +102,7 @@ func (s *Source) Keys(_ context.Context, r jobs.KeyRange) iter.Seq2[string, erro
 	names := s.names()
 	at := s.w.now - s.read.lag
 	if s.Unordered {
-		r.After = ""
+		r.After, names = "", slices.Clone(names)
 		s.w.rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	}
 	return func(yield func(string, error) bool) {

@@ -69,6 +69,7 @@ type World struct {
 	Fate func(r *Replica, call string) (Fate, bool)
 
 	cfg      Config
+	jobs     map[string]*Job // those of cfg, by name
 	rand     *rand.Rand
 	now      time.Duration
 	seq      int64
@@ -97,7 +98,7 @@ func New(c Config) *World {
 	}
 	c.Timing.Namespace, c.Timing.Store = Namespace, true
 	w := &World{
-		cfg: c, rand: rand.New(rand.NewPCG(c.Seed, 0x9e3779b97f4a7c15)), rings: map[string]*ring.Ring{},
+		cfg: c, jobs: map[string]*Job{}, rand: rand.New(rand.NewPCG(c.Seed, 0x9e3779b97f4a7c15)), rings: map[string]*ring.Ring{},
 		trace: newTrace(c.Trace), Stats: newStats(), mood: all,
 	}
 	w.memory = idempotency.NewMemory(w.StoreNow)

@@ -30,7 +30,7 @@ func (o *Oracle) Settled(limit time.Time) {
 // Audit compares what a store holds with the ledger: every row is as it was
 // told, and only ended ones that are older than retention are gone.
 func (o *Oracle) Audit(stored []Row) {
-	seen := map[ID]bool{}
+	seen := make(map[ID]bool, len(stored))
 	for _, s := range stored {
 		seen[s.ID] = true
 		r := o.rows[s.ID]
@@ -43,9 +43,13 @@ func (o *Oracle) Audit(stored []Row) {
 		}
 	}
 	old := o.high.Add(-o.rules.Retention).Unix()
-	for _, id := range sorted(o.rows, byID) {
-		if !seen[id] && (o.rows[id].State != Ended || id.Due > old) {
-			o.fail("I2", "%v is gone from the store: it is %s, and %v old", id, stateName(o.rows[id].State), o.high.Sub(time.Unix(id.Due, 0)))
+	gone := map[ID]*row{}
+	for id, r := range o.rows {
+		if !seen[id] && (r.State != Ended || id.Due > old) {
+			gone[id] = r
 		}
+	}
+	for _, id := range sorted(gone, byID) {
+		o.fail("I2", "%v is gone from the store: it is %s, and %v old", id, stateName(gone[id].State), o.high.Sub(time.Unix(id.Due, 0)))
 	}
 }

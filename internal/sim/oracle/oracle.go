@@ -2,7 +2,7 @@ package oracle
 
 import (
 	"fmt"
-	"math/big"
+	"math/bits"
 	"time"
 )
 
@@ -149,9 +149,13 @@ func (o *Oracle) Spread(job string, over time.Duration) { o.spreads[job] = over 
 
 // Start is when a run may start: a run of partition p of P at the p-th of P equal parts of what its due is spread over.
 func (o *Oracle) Start(id ID, over time.Duration) time.Time {
-	parts := big.NewInt(int64(o.rules.Partition(id.Key)))
-	parts.Mul(parts, big.NewInt(int64(over))).Quo(parts, big.NewInt(int64(o.rules.Partitions)))
-	return time.Unix(id.Due, 0).Add(time.Duration(parts.Int64()))
+	due := time.Unix(id.Due, 0)
+	if over == 0 {
+		return due
+	}
+	high, low := bits.Mul64(uint64(o.rules.Partition(id.Key)), uint64(over))
+	part, _ := bits.Div64(high, low, uint64(o.rules.Partitions))
+	return due.Add(time.Duration(part))
 }
 
 // unstarted is whether a run may not start yet. One whose definition ended before it could is brought forward.
