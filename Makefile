@@ -10,6 +10,7 @@ FROM ?= $(shell date +%s)
 RUNS ?= 20
 MINUTES ?= 60
 HOURS ?= 25000
+KILLS ?= 10000
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-zA-Z0-9-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,19 +45,19 @@ fuzz: ## Fuzz each fuzz target for a while, two at a time (FUZZTIME=15s)
 ci: ## Run all that must pass before a change lands
 	./.ci/run
 
-# The long runs that docs/robustness.md reports, a target for each of its rows, T1 to T23. Each ends by itself, with its
-# figures in its last lines, and what takes more than 150 minutes on two processors is in parts (long-T4-1, long-T4-2).
+# The long runs that docs/robustness.md reports, a target for each of its rows that has one. Each ends by itself, with its figures in
+# its last lines.
 LONG = go test -vet=off -count 1 -timeout 0 -v
 
 # This rule runs all rows, each though another failed, and fails if any did.
-long: ## Run all the long runs (make long-T1 is one of them; hours)
+long: ## Run all the long runs (make long-T1 is one of them; many hours)
 	@failed=; for row in $$(awk -F: '/^long-T[0-9]+:/ {print $$1}' $(MAKEFILE_LIST)); do \
 		echo "== $$row"; $(MAKE) --no-print-directory $$row || failed="$$failed $$row"; \
 	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 # The collector works less where there is room, and there is.
-long-T1: ## Simulate clusters for 25,000 hours under faults, and SEEDS of them for a minute (from seed FROM)
-	GOGC=400 $(LONG) ./internal/sim -run '^TestHours$$' -sim.hours 25000 -sim.from $(FROM)
+long-T1: ## Simulate clusters for HOURS under faults, 25,000, and SEEDS of them for a minute, 100,000 (from seed FROM)
+	GOGC=400 $(LONG) ./internal/sim -run '^TestHours$$' -sim.hours $(HOURS) -sim.from $(FROM)
 	GOGC=400 $(LONG) ./internal/sim -run '^TestExplore$$' -sim.seeds $(SEEDS) -sim.from $(FROM)
 
 long-T2: ## Simulate 1,000 clusters twice, on one processor and on two
@@ -65,10 +66,10 @@ long-T2: ## Simulate 1,000 clusters twice, on one processor and on two
 long-T3: ## Let real schedulers live for 1,000 hours of fake time, with the race detector
 	CGO_ENABLED=1 $(LONG) -race ./membership -run '^TestBubble$$' -bubble.hours 1000 -bubble.seed $(FROM)
 
-long-T4: ## Kill 10,000 processes at each point in the life of a run, on all stores, and many leaders
+long-T4: ## Kill KILLS processes, 10,000, at nine points in the life of a run, on all stores, and many leaders
 	$(LONG) ./examples/... -run TestNight -count 20
 	$(LONG) ./internal/etcdrig -etcdrig.rounds 200
-	$(LONG) ./internal/rig -run '^TestKilled$$' -rig.kills 10000
+	$(LONG) ./internal/rig -run '^TestKilled$$' -rig.kills $(KILLS)
 
 long-T5: ## Pause 2,000 processes for 1.5 to 5 leases, on all stores
 	$(LONG) ./internal/rig -run '^TestPaused$$' -rig.pauses 2000

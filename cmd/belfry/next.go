@@ -55,7 +55,7 @@ The exit status is 2 where SPEC or a flag is wrong.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.set.Parse(args); err != nil {
 			err = fmt.Errorf("next: %w; see belfry next --help, and put -- before a SPEC that begins with a dash", err)
-			return f.misuse(cmd.OutOrStdout(), args, err)
+			return misused(cmd.OutOrStdout(), f.json, args, err)
 		}
 		if help, _ := f.set.GetBool("help"); help {
 			return cmd.Help()
@@ -67,17 +67,9 @@ The exit status is 2 where SPEC or a flag is wrong.`,
 		if err == nil {
 			return f.print(cmd.Context(), cmd.OutOrStdout(), dues)
 		}
-		return f.misuse(cmd.OutOrStdout(), args, err)
+		return misused(cmd.OutOrStdout(), f.json, args, err)
 	}
 	return cmd
-}
-
-// misuse tells what is wrong: as JSON where that is asked for, else by what it returns.
-func (f *nextFlags) misuse(out io.Writer, args []string, err error) error {
-	if f.json || wantsJSON(args) {
-		err = writeError(out, err)
-	}
-	return coded{err, statusMisuse}
 }
 
 // duesOf is a schedule and where its dues are to begin.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/show"
 	"github.com/belfry-go/belfry/internal/sim"
@@ -48,20 +49,25 @@ standard error says which, with the least that was found to break it and the com
 shows it again, and the exit status is 1. It is 2 where a flag is wrong.`,
 		Example: `  belfry sim --seed 7 --hours 10 --faults heavy
   belfry sim --seeds 2000 --hours 0.6 --json`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s.trial.Faults = sim.Rate(faults)
-			if err := s.check(cmd); err != nil {
-				err = fmt.Errorf("sim: %s", strings.TrimPrefix(err.Error(), "sim: "))
-				if s.json {
-					err = writeError(cmd.OutOrStdout(), err)
-				}
-				return coded{err, statusMisuse}
-			}
-			return s.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		// A flag that is wrong is told as --json says, which is known only when all flags were read.
+		DisableFlagParsing: true,
 	}
 	f := cmd.Flags()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := f.Parse(args)
+		if help, _ := f.GetBool("help"); help && err == nil {
+			return cmd.Help()
+		}
+		s.trial.Faults = sim.Rate(faults)
+		if err == nil {
+			err = s.check(f)
+		}
+		if err != nil {
+			err = fmt.Errorf("sim: %s", strings.TrimPrefix(err.Error(), "sim: "))
+			return misused(cmd.OutOrStdout(), s.json, args, err)
+		}
+		return s.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+	}
 	f.SortFlags = false
 	f.Uint64Var(&s.trial.Seed, "seed", 1, "what all chance is drawn from")
 	f.Float64Var(&s.trial.Hours, "hours", 1, "how long the cluster lives; rounded up to 0.2")
@@ -76,14 +82,17 @@ shows it again, and the exit status is 1. It is 2 where a flag is wrong.`,
 }
 
 // check refuses what cannot be simulated.
-func (s *simulation) check(cmd *cobra.Command) error {
+func (s *simulation) check(f *pflag.FlagSet) error {
+	if f.NArg() > 0 {
+		return fmt.Errorf("%q: it takes flags alone; see belfry sim --help", f.Arg(0))
+	}
 	if s.seeds < 1 || s.seeds > maxSeeds {
 		return fmt.Errorf("--seeds %d: give 1 to %d", s.seeds, maxSeeds)
 	}
 	if s.seeds > 1 && len(s.trial.Without)+len(s.trial.Only) > 0 {
 		return errors.New("--without and --only are about one seed: leave out --seeds")
 	}
-	if cmd.Flags().Changed("hours") && !(s.trial.Hours > 0) || cmd.Flags().Changed("replicas") && s.trial.Replicas < 1 {
+	if f.Changed("hours") && !(s.trial.Hours > 0) || f.Changed("replicas") && s.trial.Replicas < 1 {
 		return errors.New("--hours and --replicas: give more than 0")
 	}
 	return s.trial.Validate()

@@ -42,6 +42,14 @@ func writeError(out io.Writer, err error) error {
 	return errors.Join(writeJSON(out, map[string]string{"error": err.Error()}), errSilent)
 }
 
+// misused is the error of a command that was called wrongly: told as JSON where that is asked for, else by what it returns.
+func misused(out io.Writer, asked bool, args []string, err error) error {
+	if asked || wantsJSON(args) {
+		err = writeError(out, err)
+	}
+	return coded{err, statusMisuse}
+}
+
 // writeJSON writes one line.
 func writeJSON(out io.Writer, v any) error {
 	line, err := show.JSON(v)

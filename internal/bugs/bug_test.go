@@ -38,9 +38,6 @@ func (n named) function() string {
 	return name
 }
 
-// pattern is what -run finds the test by.
-func (n named) pattern() string { return "^" + strings.ReplaceAll(n.test, "/", "$/^") + "$" }
-
 // change replaces whole lines of a file, which it has once.
 type change struct {
 	file     string

@@ -144,3 +144,6 @@ func overlay(t *testing.T, files map[string]string) string {
 	}
 	return name
 }
+
+// pattern is what -run finds the test by.
+func (n named) pattern() string { return "^" + strings.ReplaceAll(n.test, "/", "$/^") + "$" }

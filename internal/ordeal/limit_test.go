@@ -79,7 +79,7 @@ func TestUnwritable(t *testing.T) {
 			}},
 			{"Finish", func(ctx context.Context) error { _, err := h.Finish(ctx, namespace, held); return err }},
 		} {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patient)
 			err := c.make(ctx)
 			cancel()
 			if err == nil || !strings.Contains(err.Error(), "denied") && !strings.Contains(err.Error(), "read-only") {

@@ -119,7 +119,9 @@ func (o outage) endure(t *testing.T, s *site) {
 	if w.failed != nil {
 		t.Error(w.failed)
 	}
-	w.isWhatIsThere(t)
+	rows := list(t, w.store)
+	delete(rows, claims(due, "call", 1)[0].ID.Key) // of the callers
+	lost, double := reckon(t, rows, w.fences)
 	var over time.Duration
 	for _, c := range all {
 		if over = max(over, c.over); c.over > tooLate {
@@ -131,9 +133,9 @@ func (o outage) endure(t *testing.T, s *site) {
 	if i := slices.IndexFunc(back, func(d time.Duration) bool { return d > goal }); i >= 0 {
 		prompt = i
 	}
-	t.Logf("T14: %s: %s: %d outages; all calls answered after %v at most (median %v; within %v: %d of %d); no call more than %v behind its deadline; %d runs, 0 lost, 0 double",
+	t.Logf("T14: %s: %s: %d outages; all calls answered after %v at most (median %v; within %v: %d of %d); no call more than %v behind its deadline; %d runs, %d lost, %d double",
 		s.client, o.name, len(back), back[len(back)-1].Round(time.Millisecond), back[len(back)/2].Round(time.Millisecond), goal, prompt, len(back),
-		over.Round(time.Millisecond), len(w.fences))
+		over.Round(time.Millisecond), len(w.fences), lost, double)
 }
 
 // caller makes one kind of call again and again.
@@ -239,20 +241,5 @@ func insist[T any](w *worker, call func(context.Context) (T, error)) (answer T, 
 			return answer, err
 		}
 		<-again.C
-	}
-}
-
-// isWhatIsThere: what was claimed is there once, has ended under the fence that was won, and there is nothing else.
-func (w *worker) isWhatIsThere(t *testing.T) {
-	t.Helper()
-	rows := list(t, w.store)
-	delete(rows, claims(w.due, "call", 1)[0].ID.Key) // of the callers
-	for key, fence := range w.fences {
-		if x := rows[key]; x.State != idempotency.Ended || x.Outcome != idempotency.Done || x.Fence != fence || x.Crashes != 0 {
-			t.Errorf("the row is %+v, and fence %d was won and finished", x, fence)
-		}
-	}
-	if len(rows) != len(w.fences) {
-		t.Errorf("%d rows of %d claims", len(rows), len(w.fences))
 	}
 }

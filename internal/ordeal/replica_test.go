@@ -101,6 +101,30 @@ func list(t *testing.T, s storetest.Store) map[string]idempotency.Run {
 	return rows
 }
 
+// reckon demands of what was won and finished that it is there, done, once, under its fence, and that there is nothing else.
+func reckon(t *testing.T, rows map[string]idempotency.Run, fences map[string]int64) (lost, double int) {
+	t.Helper()
+	for key, fence := range fences {
+		x, found := rows[key]
+		switch {
+		case !found, x.State != idempotency.Ended, x.Outcome != idempotency.Done:
+			lost++
+		case x.Fence != fence, x.Crashes != 0:
+			double++
+		default:
+			continue
+		}
+		t.Errorf("the row of %s is %+v, and fence %d was won and finished", key, x, fence)
+	}
+	for key, x := range rows {
+		if _, known := fences[key]; !known {
+			double++
+			t.Errorf("nobody has won the row %+v", x)
+		}
+	}
+	return lost, double
+}
+
 // call is one of the store's calls, whole and harmless.
 type call struct {
 	name string

@@ -142,7 +142,7 @@ func TestStoppedOnDue(t *testing.T) {
 			g.add("due then or a second later: started late by", lateOf(f.starts(dueIn(due, due+1)))...)
 		}
 	})
-	g.say(t, "replicas told to stop on a due second, 0 missed")
+	g.say(t, "replicas told to stop on a due second")
 }
 
 // stopOnDue tells a replica to stop within 20 ms of a whole second, on which dues are, and returns the second when it has

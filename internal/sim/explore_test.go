@@ -42,8 +42,9 @@ func options(t *testing.T) sim.Options {
 func TestExplore(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	begin, events, bad := time.Now(), 0, 0
+	begin, events, tried, bad := time.Now(), 0, 0, 0
 	for seed := *from; seed < *from+uint64(*seeds); seed++ {
+		tried++
 		w, err := sim.Explore(seed, o)
 		events += w.Stats.Events
 		if err != nil {
@@ -54,7 +55,7 @@ func TestExplore(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d seeds, %d events, %v", *seeds, events, time.Since(begin).Round(time.Millisecond))
+	t.Logf("T1: %d clusters of a minute, from seed %d, %d events, %d violations, %v", tried, *from, events, bad, time.Since(begin).Round(time.Millisecond))
 }
 
 // TestReplay demands that a seed is its own reproduction, on any number of processors.

@@ -38,7 +38,7 @@ func TestSoak(t *testing.T) {
 func TestSoakErr(t *testing.T) {
 	t.Parallel()
 	good := func() SoakReport {
-		return SoakReport{Replicas: 3, Leaves: 1, Closed: 4, Occurrences: 10, Done: 10, Seconds: soakLong, Goroutines: SoakSpan{30, 30}, FDs: SoakSpan{20, 19},
+		return SoakReport{Replicas: 3, Leaves: 1, Closed: 4, Occurrences: 10, Done: 10, Seconds: soakLong, Goroutines: SoakSpan{30, 30}, FDs: SoakSpan{20, 19}, Store: "sqlite",
 			Series: soakSeries, Queue: soakQueue, WALMB: soakWAL, HeapMB: 60, HeapSlope: soakSlope, Rows: map[string]int64{"belfry_run": soakBound("belfry_run"), "belfry_pass": 1}}
 	}
 	if err := good().Err(); err != nil {
@@ -64,6 +64,14 @@ func TestSoakErr(t *testing.T) {
 		if breaks(&r); r.Err() == nil {
 			t.Errorf("%s: nothing is wrong with %+v", what, r)
 		}
+	}
+	pooled := good()
+	pooled.Store, pooled.FDs.End = "postgres", 28
+	if err := pooled.Err(); err != nil {
+		t.Errorf("connections of pools: %v", err)
+	}
+	if pooled.FDs.End++; pooled.Err() == nil {
+		t.Error("more descriptors than pools have connections are none too many")
 	}
 	short := good()
 	short.Seconds, short.HeapSlope = 180, 100

@@ -102,7 +102,7 @@ func TestLeavesNothing(t *testing.T) {
 			t.Errorf("two demos have the namespace %s and the table %s", one.namespace, one.book.table)
 		}
 		if _, _, err := one.store.OpenSession(t.Context(), idempotency.Opening{
-			Namespace: one.namespace, Replica: "killed", Boot: "b", Partitions: 8, Lease: time.Second, Horizon: time.Hour, Retention: 2 * time.Hour,
+			Namespace: one.namespace, Replica: "killed", Boot: "b", Partitions: 8, Lease: 4 * time.Second, Horizon: time.Hour, Retention: 2 * time.Hour,
 		}); err != nil {
 			t.Fatal(err)
 		}
