@@ -70,14 +70,17 @@ func TestSimMisuse(t *testing.T) {
 		{"--without -1", "there is no move -1"},
 		{"--seeds 2 --only 1", "--without and --only are about one seed"},
 		{"--jobs other", "there is no job"},
-		{"now", "unknown command"},
+		{"now", "it takes flags alone"},
 	} {
 		if r := belfry(t, "", append([]string{"sim"}, strings.Fields(c.args)...)...); r.status != statusMisuse || r.out != "" || !strings.Contains(r.err, c.want) {
 			t.Errorf("sim %s: status %d, %q, %q; want %d and %q", c.args, r.status, r.out, r.err, statusMisuse, c.want)
 		}
 	}
-	if r := belfry(t, "", "sim", "--faults", "some", "--json"); r.status != statusMisuse || !strings.HasPrefix(r.out, `{"error":"sim: unknown rate`) {
-		t.Errorf("with --json: status %d, %q", r.status, r.out)
+	for args, want := range map[string]string{"--faults some --json": "unknown rate", "--json --nope": "unknown flag", "--seed x --json": "invalid argument"} {
+		r := belfry(t, "", append([]string{"sim"}, strings.Fields(args)...)...)
+		if r.status != statusMisuse || !strings.HasPrefix(r.out, `{"error":"sim: `+want) {
+			t.Errorf("sim %s: status %d, %q", args, r.status, r.out)
+		}
 	}
 }
 
