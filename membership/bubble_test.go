@@ -140,7 +140,7 @@ func newTrial(t *testing.T, seed uint64) *trial {
 	c.store = sim.NewJudged(oracle.Rules{
 		Tolerance: 100 * time.Millisecond, Horizon: 24 * time.Hour, MissedAfter: time.Minute, Retention: 7 * 24 * time.Hour, Crashes: 5,
 		Policy:     func(job string) oracle.Policy { return trialJobs[job].policy },
-		Partitions: trialParts, Partition: func(key string) int { return ring.Slot(key) % trialParts },
+		Partitions: trialParts,
 	}, func(job string) oracle.Schedule { return trialJobs[job].brute() }, func(job string) bool { return trialJobs[job].keys > 0 })
 	for name, j := range trialJobs {
 		for _, key := range j.names() {

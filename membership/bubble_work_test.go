@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/belfry-go/belfry/internal/sim"
 	"github.com/belfry-go/belfry/internal/sim/oracle"
 	"github.com/belfry-go/belfry/jobs"
 )
@@ -99,14 +100,13 @@ func (c *trial) handler(p *post) jobs.Handler {
 		c.store.Started(o)
 		p.enter(ctx, o.Fence)
 		overdue := context.AfterFunc(ctx, func() {
-			if cause := context.Cause(ctx); !errors.Is(cause, jobs.ErrSessionLost) && !errors.Is(cause, jobs.ErrDraining) {
-				c.store.Returned(o) // whether it heeds that or not, its attempt is over
-			}
+			c.store.Returned(o, sim.EndOf(context.Cause(ctx))) // it may not heed that
 		})
 		defer overdue()
+		end := oracle.Panic // or it ends its goroutine
 		defer func() {
 			p.leave(o.Fence)
-			c.store.Returned(o)
+			c.store.Returned(o, end|sim.EndOf(context.Cause(ctx)))
 		}()
 		if now := time.Now(); now.Before(o.Due) {
 			c.blame("%s starts %s early", o.ID(), o.Due.Sub(now))
@@ -114,7 +114,9 @@ func (c *trial) handler(p *post) jobs.Handler {
 		c.mu.Lock()
 		c.runs++
 		c.mu.Unlock()
-		return c.deedOf(o).do(ctx)
+		err := c.deedOf(o).do(ctx)
+		end = sim.ReturnOf(err)
+		return err
 	}
 }
 

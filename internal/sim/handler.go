@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/internal/sim/oracle"
 	"github.com/belfry-go/belfry/jobs"
 )
 
@@ -96,9 +97,7 @@ func (r *Replica) cancel(a core.Cancel) {
 		return
 	}
 	r.w.note(r.Name, "handler canceled", idOf(x.occ).String(), x.occ.Fence, a.Cause.Error())
-	if x.occ.Fence != 0 && !errors.Is(a.Cause, jobs.ErrSessionLost) && !errors.Is(a.Cause, jobs.ErrDraining) {
-		r.w.Oracle.Returned(x.occ.Fence) // whether it heeds it or not, its attempt is over
-	}
+	r.w.Oracle.Returned(x.occ.Fence, EndOf(a.Cause))
 	if x.Deaf {
 		return
 	}
@@ -109,10 +108,35 @@ func (r *Replica) cancel(a core.Cancel) {
 	})
 }
 
+// EndOf is what the end of a handler's context means for its attempt: that of one which was told to end is the record's.
+func EndOf(cause error) oracle.End {
+	switch {
+	case errors.Is(cause, jobs.ErrTimeout), errors.Is(cause, jobs.ErrStalled):
+		return oracle.Overdue
+	case errors.Is(cause, jobs.ErrSessionLost), errors.Is(cause, jobs.ErrDraining):
+		return oracle.Interrupted
+	}
+	return 0
+}
+
+// ReturnOf is what a handler's return means for its attempt.
+func ReturnOf(err error) oracle.End {
+	if _, skips := jobs.SkipReason(err); skips {
+		return oracle.Skip
+	}
+	if err != nil {
+		return oracle.Error
+	}
+	return oracle.Nil
+}
+
 func (r *Replica) returns(x *work, err error, panicked bool) {
 	delete(r.works, x.handle)
-	if x.occ.Fence != 0 {
-		r.w.Oracle.Returned(x.occ.Fence)
+	if panicked {
+		err = errWork // whatever it was to return, it did not
+		r.w.Oracle.Returned(x.occ.Fence, oracle.Panic)
+	} else {
+		r.w.Oracle.Returned(x.occ.Fence, ReturnOf(err))
 	}
 	text := "nil"
 	if err != nil {

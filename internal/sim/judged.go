@@ -59,9 +59,9 @@ func (j *Judged) Started(o jobs.Occurrence) {
 	j.tell(func(x *oracle.Oracle) { x.Started(idOf(o), o.Fence, o.Attempt) })
 }
 
-// Returned tells that a handler returns, or that its context has ended.
-func (j *Judged) Returned(o jobs.Occurrence) {
-	j.tell(func(x *oracle.Oracle) { x.Returned(o.Fence) })
+// Returned tells how a handler ended, or what ended its context.
+func (j *Judged) Returned(o jobs.Occurrence, end oracle.End) {
+	j.tell(func(x *oracle.Oracle) { x.Returned(o.Fence, end) })
 }
 
 // Present tells that a key of a job is there from now on.

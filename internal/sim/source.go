@@ -66,13 +66,14 @@ func (s *Source) begin(w *World, job string) {
 }
 
 // Add makes a key exist from now on. A copy that lags does not have it yet, so
-// it counts from when all have it.
+// it is demanded from when all have it; until then it may run.
 func (s *Source) Add(key string) {
 	if s.keys[key].to == forever {
 		return
 	}
 	s.keys[key] = span{s.w.now, forever}
 	s.w.note("", "key appears", s.job, key)
+	s.w.Oracle.Copied(s.job, key, true)
 	s.w.After(maxLag, func() {
 		if s.keys[key].to == forever {
 			s.w.Oracle.Present(s.job, key, true)
@@ -86,6 +87,11 @@ func (s *Source) Remove(key string) {
 		s.keys[key] = span{x.from, s.w.now}
 		s.w.note("", "key goes", s.job, key)
 		s.w.Oracle.Present(s.job, key, false)
+		s.w.After(maxLag, func() {
+			if s.keys[key].to <= s.w.now-maxLag {
+				s.w.Oracle.Copied(s.job, key, false)
+			}
+		})
 	}
 }
 

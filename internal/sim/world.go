@@ -107,7 +107,6 @@ func New(c Config) *World {
 		Attempts: attempts, Crashes: 5, Steps: c.Faults&StoreClock != 0,
 		Policy:     func(job string) oracle.Policy { return w.job(job).policy() },
 		Partitions: c.Timing.Partitions,
-		Partition:  func(key string) int { return ring.Slot(key) % c.Timing.Partitions },
 		Fatal:      c.Fatal, Spare: c.Spare,
 	})
 	var inner idempotency.Store = w.memory

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -135,10 +136,7 @@ func (o *Oracle) openDue(j *job, id dueID, by decisionID) {
 }
 
 func (o *Oracle) newDue(j *job, id dueID, by decisionID) {
-	d := &due{by: by, open: true, finished: make([]bool, o.rules.Partitions), must: map[string]bool{}}
-	for key := range j.keys {
-		d.must[key] = true
-	}
+	d := &due{by: by, open: true, finished: make([]bool, o.rules.Partitions), must: maps.Clone(j.keys), may: maps.Clone(j.some)}
 	o.dues[id], o.open[id] = d, d
 }
 

@@ -52,9 +52,9 @@ func (o *Oracle) Forget() {
 		delete(o.rows, id)
 		delete(o.begun, id)
 	}
-	for fence, id := range o.fences {
-		if o.rows[id] == nil {
-			delete(o.fences, fence)
+	for fence, t := range o.tenures {
+		if o.rows[t.id] == nil {
+			delete(o.tenures, fence)
 			delete(o.accepted, fence)
 		}
 	}

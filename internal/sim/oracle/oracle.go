@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // Oracle judges one history. It is told of each event once, in order; At is
@@ -24,12 +26,10 @@ type Oracle struct {
 	open      map[dueID]*due // those that are open
 	decided   map[decisionID]bool
 	before    map[decisionID]bool // decided before the last Forget
-	fences    map[int64]ID
+	tenures   map[int64]*tenure   // by fence
 	used      set                 // all fences ever
 	last      map[lane]int64      // highest fence
 	held      map[lane]ID         // running exclusively
-	started   set                 // fences under which a handler started
-	ended     set                 // … and returned, or ran out of time
 	terms     map[int64]int64     // the sessions that led, by term
 	term      int64               // the highest
 	begun     map[ID]bool         // runs of which a handler started since a person asked for them
@@ -57,12 +57,16 @@ type session struct {
 	steps   int // of the store\'s clock when it was renewed last
 }
 
+// live is whether a session may still act; one that nobody knows may not.
+func (s *session) live(now time.Time) bool { return s != nil && !s.marked && now.Before(s.expires) }
+
 type job struct {
 	opened time.Time
 	next   time.Time
 	pause  pause
 	tally  map[Outcome]int // dues that ranges speak for, and runs that are forgotten
-	keys   map[string]bool // that its source yields
+	keys   map[string]bool // that every copy of its source yields
+	some   map[string]bool // that some copy does
 }
 
 // pause is the last of a job: what is due in [from, until), or from then on while it lasts.
@@ -80,6 +84,7 @@ func (p pause) has(due int64) bool {
 type row struct {
 	Row
 	session, nonce int64
+	tenure         *tenure // the last
 	exclusive      bool
 	forward        bool // its definition ended before it could start
 	done           int
@@ -105,6 +110,7 @@ type due struct {
 	skipped  bool            // a person did not let it open
 	finished []bool          // by partition
 	must     map[string]bool // keys that have been there ever since the opening
+	may      map[string]bool // keys that some copy of the source has yielded since
 }
 
 // New returns an oracle that was told nothing yet.
@@ -112,7 +118,7 @@ func New(r Rules) *Oracle {
 	return &Oracle{
 		rules: r, schedules: map[string]Schedule{}, spreads: map[string]time.Duration{}, jobs: map[string]*job{}, sessions: map[int64]*session{},
 		rows: map[ID]*row{}, active: map[ID]*row{}, dues: map[dueID]*due{}, open: map[dueID]*due{}, decided: map[decisionID]bool{},
-		fences: map[int64]ID{}, last: map[lane]int64{}, held: map[lane]ID{}, begun: map[ID]bool{}, terms: map[int64]int64{},
+		tenures: map[int64]*tenure{}, last: map[lane]int64{}, held: map[lane]ID{}, begun: map[ID]bool{}, terms: map[int64]int64{},
 		fired: map[ID]int{}, starts: map[string]int{}, accepted: map[int64]*accepted{},
 	}
 }
@@ -153,7 +159,7 @@ func (o *Oracle) Start(id ID, over time.Duration) time.Time {
 	if over == 0 {
 		return due
 	}
-	high, low := bits.Mul64(uint64(o.rules.Partition(id.Key)), uint64(over))
+	high, low := bits.Mul64(uint64(o.partition(id.Key)), uint64(over))
 	part, _ := bits.Div64(high, low, uint64(o.rules.Partitions))
 	return due.Add(time.Duration(part))
 }
@@ -167,12 +173,34 @@ func (o *Oracle) unstarted(id ID) bool {
 	return o.Start(id, over).After(o.fast.Add(o.rules.Tolerance))
 }
 
-// Present tells that a key of a job appears or goes. One that appears counts
+// partition is a key's. What the product takes it for is not asked.
+func (o *Oracle) partition(key string) int {
+	return int(xxhash.Sum64String(key) % uint64(o.rules.Partitions))
+}
+
+// Copied tells that a copy of a job's source has a key from now on, as the first one, or that none has it any longer. What
+// streams have read of it by then may still be claimed for the dues that are open.
+func (o *Oracle) Copied(name, key string, some bool) {
+	j := o.job(name)
+	if !some {
+		delete(j.some, key)
+		return
+	}
+	j.some[key] = true
+	for id, d := range o.open {
+		if id.job == name {
+			d.may[key] = true
+		}
+	}
+}
+
+// Present tells that all copies of a job's source have a key, or that it goes. One that appears counts
 // for the dues that open later; one that went for none that is open.
 func (o *Oracle) Present(name, key string, present bool) {
 	j := o.job(name)
 	if present {
 		j.keys[key] = true
+		o.Copied(name, key, true)
 		return
 	}
 	delete(j.keys, key)
@@ -189,7 +217,7 @@ func (o *Oracle) Disturbed() { o.spared++ }
 func (o *Oracle) job(name string) *job {
 	j := o.jobs[name]
 	if j == nil {
-		j = &job{keys: map[string]bool{}}
+		j = &job{keys: map[string]bool{}, some: map[string]bool{}}
 		o.jobs[name] = j
 	}
 	return j
@@ -222,10 +250,7 @@ func (o *Oracle) SessionDead(id int64, closed bool) {
 	s.marked = true
 }
 
-func (o *Oracle) live(id int64) bool {
-	s := o.sessions[id]
-	return s != nil && !s.marked && o.now.Before(s.expires)
-}
+func (o *Oracle) live(id int64) bool { return o.sessions[id].live(o.now) }
 
 func (o *Oracle) demandLive(id int64, what string) {
 	if !o.live(id) {

@@ -31,7 +31,7 @@ var plain, a = id("plain", "plain", 10), id("keyed", "a", 10)
 func begin() history {
 	h := history{oracle.New(oracle.Rules{
 		Tolerance: 100 * time.Millisecond, Horizon: time.Minute, MissedAfter: 10 * time.Second, Retention: 2 * time.Minute,
-		Attempts: 3, Crashes: 5, Partitions: 2, Partition: func(key string) int { return int(key[0]) % 2 },
+		Attempts: 3, Crashes: 5, Partitions: 2,
 		Fatal: func(oracle.ID) bool { return false }, Spare: 1,
 	})}
 	h.Define("ten", oracle.Schedule{Period: 10, Phase: epoch.Unix() % 10})
@@ -51,7 +51,7 @@ func begin() history {
 	d.Rows = []oracle.Row{{ID: plain, State: oracle.Running, Fence: 5}}
 	h.Decided(d)
 	h.Started(plain, 5, 1)
-	h.Returned(5)
+	h.Returned(5, oracle.Nil)
 	return h
 }
 
@@ -101,7 +101,7 @@ func TestLaws(t *testing.T) {
 			h.Finished(finish(5))
 			h.Claimed(claim())
 			h.Started(a, 6, 1)
-			h.Returned(6)
+			h.Returned(6, oracle.Nil)
 			f := finish(6)
 			f.ID = a
 			h.Finished(f)

@@ -46,7 +46,7 @@ func (o *Oracle) Closed(sessionID int64, name string, at int64, missed *Range) {
 		o.count(name, missed.Outcome, int(missed.Count))
 	}
 	for _, key := range sorted(d.must, cmp.Compare[string]) {
-		if d.finished[o.rules.Partition(key)] && o.rows[ID{Job: name, Key: key, Due: at}] == nil {
+		if d.finished[o.partition(key)] && o.rows[ID{Job: name, Key: key, Due: at}] == nil {
 			o.fail("I2", "job %s: due %d is closed, and key %s, there all the time, has no row", name, at, key)
 			return
 		}

@@ -47,7 +47,7 @@ func (o *Oracle) judgeReason(r *row, f Finish) {
 	case "deadline":
 		wrong = p.Within == 0 || o.begun[f.ID] || r.hand || o.fast.Before(o.Start(f.ID, o.spreads[f.ID.Job]).Add(p.Within))
 	case "handler":
-		wrong = !o.ended.has(f.Fence)
+		wrong = r.tenure.end&Skip == 0
 	default:
 		wrong = f.Outcome == Skipped
 	}
@@ -93,7 +93,7 @@ func (o *Oracle) overtake(by ID, together map[ID]bool) {
 
 // Refused tells a take-up that was not won: an orphan which is told to end does so by it.
 func (o *Oracle) Refused(id ID, seen int64) {
-	if r := o.rows[id]; r != nil && r.State == Running && r.Fence == seen && r.told != "" && o.sessions[r.session].marked {
+	if r := o.rows[id]; r != nil && r.State == Running && r.Fence == seen && r.told != "" && r.tenure.session.marked {
 		o.release(r)
 		o.turn(r, Ended, o.toldOutcome(r))
 		r.exclusive, r.ousted = false, true

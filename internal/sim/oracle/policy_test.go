@@ -11,12 +11,14 @@ import (
 func once() history {
 	h := history{oracle.New(oracle.Rules{
 		Tolerance: 100 * time.Millisecond, Horizon: time.Minute, MissedAfter: 10 * time.Second, Retention: 2 * time.Minute,
-		Crashes: 5, Partitions: 2, Partition: func(key string) int { return int(key[0]) % 2 },
+		Crashes: 5, Partitions: 2,
 		Policy: func(string) oracle.Policy { return oracle.Policy{Attempts: 1, Once: true, Within: 5 * time.Second} },
 	})}
 	h.Define("ten", oracle.Schedule{Period: 10, Phase: epoch.Unix() % 10})
 	h.at(0)
 	h.Session(1, "one", epoch.Add(time.Hour), true)
+	h.Present("keyed", "a", true)
+	h.Present("keyed", "b", true)
 	h.Declared(1, "keyed", epoch, epoch.Add(10*time.Second))
 	h.at(11 * time.Second)
 	d := h.decision("keyed")

@@ -1,6 +1,42 @@
 package oracle
 
-import "time"
+import (
+	"strings"
+	"time"
+)
+
+// End is how a handler ended, and what ended its context before; a set, since both may be.
+type End uint8
+
+// The ends of a handler.
+const (
+	Nil         End = 1 << iota // it returned nil
+	Error                       // … an error
+	Skip                        // … one that says that there is nothing to do
+	Panic                       // … nothing
+	Overdue                     // it ran out of its time, or stalled: whether it heeds that or not, its attempt is over
+	Interrupted                 // its session was lost, or its replica leaves: its attempt is not to count
+)
+
+// String lists the ends, with commas.
+func (e End) String() string {
+	var names []string
+	for i, name := range []string{"nil", "error", "skip", "panic", "overdue", "interrupted"} {
+		if e>>i&1 == 1 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// tenure is what a fence stands for: one session's hold of a run. It is kept when others have overtaken it.
+type tenure struct {
+	id               ID
+	session          *session
+	attempt, crashes int // of the run when it was drawn
+	started          bool
+	end              End
+}
 
 // Claimed tells a claim that was answered as won; one that is answered again
 // under its session and nonce changes nothing.
@@ -47,12 +83,23 @@ func (o *Oracle) inserted(c Claim, r *row) {
 	if due.Before(o.now.Add(-o.rules.Horizon)) {
 		o.fail("horizon", "%v is claimed for the first time %v after its due", c.ID, o.now.Sub(due))
 	}
-	if d := o.dues[dueID{c.ID.Job, c.ID.Due}]; d == nil || !d.open {
-		o.fail("open", "%v is claimed, and its due is not open", c.ID)
-	}
+	o.dueOf(c.ID, "claimed")
 	if c.Crashes != 0 || c.Attempt != 0 {
 		o.fail("I10", "%v begins with %d attempts and %d crashes", c.ID, c.Attempt, c.Crashes)
 	}
+}
+
+// dueOf is the due of a keyed run that comes to be, which demands that it is open, and that a source has had the key since.
+func (o *Oracle) dueOf(id ID, how string) *due {
+	d := o.dues[dueID{id.Job, id.Due}]
+	switch {
+	case d == nil || !d.open:
+		o.fail("open", "%v is %s, and its due is not open", id, how)
+		return nil
+	case !d.may[id.Key]:
+		o.fail("I12", "%v is %s, and no source has had its key since the due was opened", id, how)
+	}
+	return d
 }
 
 // takenUp judges the claim of a waiting or orphaned run.
@@ -67,7 +114,7 @@ func (o *Oracle) takenUp(c Claim, r *row) {
 		o.fail("I4", "%v is taken up from fence %d, it has %d", c.ID, c.Seen, r.Fence)
 	case r.State == Waiting && r.Wake.After(o.now):
 		o.fail("I8", "%v is taken up, and waits until %v", c.ID, r.Wake)
-	case r.State == Running && !o.sessions[r.session].marked:
+	case r.State == Running && !r.tenure.session.marked:
 		o.fail("I4", "%v is taken up from session %d, which is not marked dead", c.ID, r.session)
 	}
 	if r.told != "" {
@@ -75,7 +122,7 @@ func (o *Oracle) takenUp(c Claim, r *row) {
 	}
 	r.orphaned = r.orphaned || r.State == Running
 	crashes := r.Crashes
-	if r.State == Running && !o.reborn(r.session) {
+	if r.State == Running && !o.reborn(r.tenure.session) {
 		crashes++
 	}
 	if c.Crashes != crashes {
@@ -87,9 +134,9 @@ func (o *Oracle) takenUp(c Claim, r *row) {
 }
 
 // reborn is whether the process of a dead session lives on in another one.
-func (o *Oracle) reborn(dead int64) bool {
-	for id, s := range o.sessions {
-		if id != dead && s.boot == o.sessions[dead].boot && o.live(id) {
+func (o *Oracle) reborn(dead *session) bool {
+	for _, s := range o.sessions {
+		if s != dead && s.boot == dead.boot && s.live(o.now) {
 			return true
 		}
 	}
@@ -112,13 +159,18 @@ func (o *Oracle) alone(r *row) {
 func (o *Oracle) grant(r *row, fence int64) {
 	l := lane{r.ID.Job, r.ID.Key}
 	if o.used.has(fence) || fence <= 0 {
-		o.fail("I3", "%v gets fence %d, which %v had", r.ID, fence, o.fences[fence])
+		o.fail("I3", "%v gets fence %d, which was drawn before", r.ID, fence)
 	}
 	o.used.add(fence)
 	if fence <= o.last[l] {
 		o.fail("I3", "%v gets fence %d after %d of the same key", r.ID, fence, o.last[l])
 	}
-	o.fences[fence], o.last[l], r.Fence = r.ID, fence, fence
+	s := o.sessions[r.session]
+	if s == nil {
+		s = &session{}
+	}
+	r.tenure = &tenure{id: r.ID, session: s, attempt: r.Attempt, crashes: r.Crashes}
+	o.tenures[fence], o.last[l], r.Fence = r.tenure, fence, fence
 	if !r.exclusive {
 		return
 	}
@@ -143,12 +195,18 @@ func (o *Oracle) Recorded(sessionID int64, r Row) {
 		o.fail("I1", "%v is recorded %v, and was %v (outcome %v) before", r.ID, r.Outcome, stateName(old.State), old.Outcome)
 		return
 	}
-	d := o.dues[dueID{r.ID.Job, r.ID.Due}]
-	if d == nil || !d.open {
-		o.fail("open", "%v is recorded, and its due is not open", r.ID)
+	d := o.dueOf(r.ID, "recorded")
+	if d == nil {
 		return
 	}
-	if r.Outcome == Skipped {
+	switch r.Outcome {
+	case Done, Failed:
+		o.fail("I1", "%v is recorded %v, and was never claimed", r.ID, r.Outcome)
+	case Missed:
+		if due := time.Unix(r.ID.Due, 0); !due.Before(o.now.Add(-o.rules.Horizon)) {
+			o.fail("I2", "%v is recorded as missed %v after its due, before the horizon", r.ID, o.now.Sub(due))
+		}
+	case Skipped:
 		by, ok := o.held[lane{r.ID.Job, r.ID.Key}]
 		other := o.dues[dueID{by.Job, by.Due}]
 		if !ok || by.Request == "" && other != nil && other.by == d.by {
@@ -180,7 +238,7 @@ func (o *Oracle) Finished(f Finish) {
 	}
 	if !holds {
 		o.fail("I4", "%v: a finish of fence %d is accepted, it does not hold the run", f.ID, f.Fence)
-		if r == nil {
+		if r == nil || r.tenure == nil {
 			return
 		}
 	}
@@ -205,20 +263,29 @@ func (o *Oracle) Finished(f Finish) {
 	}
 }
 
-// judgeAttempt demands that only a handler's own end raises the attempt, and that a failed run had its share of them,
-// or of crashes.
+// judgeAttempt demands that a run goes on as its handler ended, that only a handler's own end raises the attempt, and that a
+// failed run had its share of them, or of crashes.
 func (o *Oracle) judgeAttempt(r *row, f Finish) {
+	p, end := o.policy(f.ID.Job), r.tenure.end
+	counted := f.Attempt == r.Attempt+1
 	switch {
 	case f.Attempt < r.Attempt || f.Attempt > r.Attempt+1:
 		o.fail("I10", "%v: attempt goes from %d to %d", f.ID, r.Attempt, f.Attempt)
-	case f.Attempt == r.Attempt+1 && !o.ended.has(f.Fence) && r.told == "":
-		o.fail("I10", "%v: attempt %d is counted, and no handler of fence %d ended", f.ID, f.Attempt, f.Fence)
-	}
-	if f.Outcome == Done && !o.ended.has(f.Fence) {
-		o.fail("I1", "%v is done, and no handler of fence %d ended", f.ID, f.Fence)
+	case f.Outcome == Done && end&Nil == 0:
+		o.fail("I1", "%v is done, and its handler of fence %d did not return nil; it ended so: %v", f.ID, f.Fence, end)
+	case f.Outcome != Done && counted && end&(Error|Skip|Panic|Overdue) == 0 && r.told == "":
+		o.fail("I10", "%v: attempt %d is counted as failed, and its handler of fence %d did not fail; it ended so: %v", f.ID, f.Attempt, f.Fence, end)
+	case !counted && (end&^(Error|Interrupted) != 0 || end == Error):
+		o.fail("I10", "%v: attempt %d is not counted, and its handler of fence %d ended so: %v", f.ID, f.Attempt+1, f.Fence, end)
+	case f.Outcome == None && f.Attempt >= p.Attempts:
+		o.fail("I10", "%v waits for another attempt after %d of %d", f.ID, f.Attempt, p.Attempts)
 	}
 	o.judgeReason(r, f)
-	p := o.policy(f.ID.Job)
+	o.judgeFailure(r, f, p)
+}
+
+// judgeFailure demands that a run which failed had all its attempts, or died too often.
+func (o *Oracle) judgeFailure(r *row, f Finish, p Policy) {
 	switch {
 	case f.Outcome != Failed || f.Attempt >= p.Attempts || f.Reason == "canceled":
 		return
@@ -235,33 +302,40 @@ func (o *Oracle) judgeAttempt(r *row, f Finish) {
 	}
 }
 
-// Started tells that a handler started.
+// Started tells that a handler started. It is judged by the claim that drew its fence, whoever has overtaken that since.
 func (o *Oracle) Started(id ID, fence int64, attempt int) {
-	if o.started.has(fence) {
+	t := o.tenures[fence]
+	if t == nil || t.id != id {
+		o.fail("I4", "%v: a handler starts under fence %d, which is none of its claims", id, fence)
+		return
+	}
+	if t.started {
 		o.fail("I15", "%v: a handler starts again under fence %d", id, fence)
 	}
-	o.started.add(fence)
-	if o.fences[fence] != id {
-		o.fail("I4", "%v: a handler starts under fence %d, which is none of its claims", id, fence)
-	}
+	t.started = true
 	if o.unstarted(id) {
 		o.fail("I8", "%v starts before its time", id)
 	}
 	o.judgeStart(id)
-	if r := o.rows[id]; r != nil && r.Fence == fence && r.State == Running {
-		if s := o.sessions[r.session]; s != nil && !o.live(r.session) && s.steps == o.steps {
-			o.fail("I9", "%v starts under session %d, which is dead since %v: its replica does not reach the store", id, r.session, o.now.Sub(s.expires))
-		}
-		if attempt != r.Attempt+1 {
-			o.fail("I10", "%v starts as attempt %d, %d have ended", id, attempt, r.Attempt)
-		}
-		if r.Crashes >= o.rules.Crashes {
-			o.fail("I10", "%v starts after %d crashes", id, r.Crashes)
-		}
+	if s := t.session; !s.live(o.now) && s.steps == o.steps {
+		o.fail("I9", "%v starts under fence %d, whose session is dead (expiry %v ago, marked: %t): its replica does not reach the store", id, fence, o.now.Sub(s.expires), s.marked)
+	}
+	if attempt != t.attempt+1 {
+		o.fail("I10", "%v starts as attempt %d, %d have ended", id, attempt, t.attempt)
+	}
+	if most := o.policy(id.Job).Attempts; attempt > most {
+		o.fail("I10", "%v starts as attempt %d of %d", id, attempt, most)
+	}
+	if t.crashes >= o.rules.Crashes {
+		o.fail("I10", "%v starts after %d crashes", id, t.crashes)
 	}
 }
 
-// Returned tells that the handler of a fence returned, or ran out of its time.
-func (o *Oracle) Returned(fence int64) { o.ended.add(fence) }
+// Returned tells how the handler of a fence ended, or what ended its context.
+func (o *Oracle) Returned(fence int64, end End) {
+	if t := o.tenures[fence]; t != nil { // else there was no such claim, and its start was no good
+		t.end |= end
+	}
+}
 
 func stateName(s State) string { return [...]string{"nothing", "waiting", "running", "ended"}[s] }

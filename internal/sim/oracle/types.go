@@ -57,8 +57,6 @@ type Rules struct {
 	Steps    bool // the store's clock is set now and then: no start is judged as too late
 	Crashes  int  // or after so many crashes
 
-	// Partition is a key's, below Partitions.
-	Partition  func(key string) int
 	Partitions int
 
 	// Fatal tells of a run that its handler kills processes. Runs of which it
