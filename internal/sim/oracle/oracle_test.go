@@ -40,6 +40,8 @@ func begin() history {
 	h.Session(2, "two", epoch.Add(30*time.Second), true)
 	h.Present("keyed", "a", true)
 	h.Present("keyed", "b", true)
+	h.Copied("keyed", "gone", true)
+	h.Copied("keyed", "gone", false)
 	for _, job := range []string{"keyed", "plain"} {
 		h.Declared(1, job, epoch, epoch.Add(10*time.Second))
 	}
