@@ -356,12 +356,13 @@ func (j *judge) judgeFault(f line, row row, lines []line) {
 	}
 	later := row.fence > f.Fence
 	crashed := later && (row.crashes > 0 || j.stood(f.Pid)) // who has lost a session and has another did not crash
+	over := row.outcome == "done" || row.reason == "abandoned" // whether it was hit often enough for that is judged elsewhere
 	ok := true
 	switch f.Text {
 	case "K2 kill", "K3 kill", "K3 crash":
 		ok = crashed // taken up with a higher fence
 	case "K4 kill":
-		ok = crashed && row.outcome == "done"
+		ok = crashed && over
 	case "K5 kill":
 		ok = later == !has(committed, "done") || !later // committed or repeated, never both
 	case "K6 kill", "K7 kill":
@@ -371,7 +372,7 @@ func (j *judge) judgeFault(f line, row row, lines []line) {
 	case "K5 stop":
 		ok = later == has(refused, "fenced") && later != has(committed, "done")
 	case "K3 throw", "K3 hang":
-		ok = later && row.outcome == "done"
+		ok = later && over
 	}
 	if !ok {
 		j.fail("fault: %s of %v under fence %d in process %d; its row: %s (%s) under %d after %d crashes; its lines: %v",

@@ -113,6 +113,7 @@ func TestJudge(t *testing.T) {
 				t.died[pid] = true
 				t.tell(k, 1022+int64(pid), pid, claimed)
 			}
+			t.fault(k, 1033, 11, "K4 kill")
 			*t.at(k) = row{run: k, ended: true, outcome: "failed", reason: "abandoned", fence: 1037, crashes: 5}
 		}, ""},
 		{"repeated, when a transaction had failed", func(t *tale) {
