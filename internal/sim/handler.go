@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/internal/sim/oracle"
 	"github.com/belfry-go/belfry/jobs"
 )
 
@@ -56,6 +57,7 @@ func (r *Replica) start(a core.Start) {
 	default:
 		w.Oracle.At(w.StoreNow())
 		w.Oracle.Started(id, a.Occurrence.Fence, a.Occurrence.Attempt)
+		w.Oracle.ContextBegins(id, a.Occurrence.Fence)
 	}
 	if a.Job.StallAfter > 0 && !x.Quiet {
 		r.progress(x, a.Job.StallAfter/3)
@@ -96,6 +98,7 @@ func (r *Replica) cancel(a core.Cancel) {
 		return
 	}
 	r.w.note(r.Name, "handler canceled", idOf(x.occ).String(), x.occ.Fence, a.Cause.Error())
+	r.contextEnds(x, causes[a.Cause])
 	if x.occ.Fence != 0 && !errors.Is(a.Cause, jobs.ErrSessionLost) && !errors.Is(a.Cause, jobs.ErrDraining) {
 		r.w.Oracle.Returned(x.occ.Fence) // whether it heeds it or not, its attempt is over
 	}
@@ -109,8 +112,16 @@ func (r *Replica) cancel(a core.Cancel) {
 	})
 }
 
+// causes are words for why contexts end that the oracle looks for.
+var causes = map[error]string{jobs.ErrCanceled: "canceled", jobs.ErrOvertaken: "overtaken"}
+
+func (r *Replica) contextEnds(x *work, cause string) {
+	r.tellOracle(func(o *oracle.Oracle) { o.ContextEnds(x.occ.Fence, cause) })
+}
+
 func (r *Replica) returns(x *work, err error, panicked bool) {
 	delete(r.works, x.handle)
+	r.contextEnds(x, "")
 	if x.occ.Fence != 0 {
 		r.w.Oracle.Returned(x.occ.Fence)
 	}

@@ -104,7 +104,7 @@ func New(c Config) *World {
 	w.memory = idempotency.NewMemory(w.StoreNow)
 	w.Oracle = oracle.New(oracle.Rules{
 		Tolerance: c.Timing.Tolerance, Horizon: c.Timing.Horizon, MissedAfter: c.Timing.MissedAfter, Retention: c.Timing.Retention,
-		Attempts: attempts, Crashes: 5, Steps: c.Faults&StoreClock != 0,
+		Lease: c.Timing.Lease, Sweep: c.Timing.Sweep, Attempts: attempts, Crashes: 5, Steps: c.Faults&StoreClock != 0,
 		Policy:     func(job string) oracle.Policy { return w.job(job).policy() },
 		Partitions: c.Timing.Partitions,
 		Partition:  func(key string) int { return ring.Slot(key) % c.Timing.Partitions },
@@ -192,6 +192,7 @@ func (w *World) Settle(limit time.Duration) error {
 	}
 	w.Oracle.At(w.StoreNow())
 	w.Oracle.Settled(epoch.Add(limit + w.skew))
+	w.Oracle.Contexts()
 	w.Oracle.Audit(w.stored())
 	return w.Err()
 }
