@@ -215,13 +215,17 @@ func (w *World) ring(names []string) *ring.Ring {
 	}
 	id := strings.Join(names, ",")
 	if w.rings[id] == nil {
-		r, err := ring.New(names, &ring.Options{Partitions: w.cfg.Timing.Partitions, VirtualNodes: 20, Load: 1.5})
+		r, err := w.newRing(names)
 		if err != nil {
 			w.fail("ring of %v: %w", names, err)
 		}
 		w.rings[id] = r
 	}
 	return w.rings[id]
+}
+
+func (w *World) newRing(names []string) (*ring.Ring, error) {
+	return ring.New(names, &ring.Options{Partitions: w.cfg.Timing.Partitions, VirtualNodes: 20, Load: 1.5})
 }
 
 // Owner is the replica that goes first for a key when all serve.
