@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	ops     = flag.Int("ordeal.ops", 0, "questions in each history that is judged (default: 2000, with the race detector 600)")
+	ops     = flag.Int("ordeal.ops", 2000, "questions in each history that is judged")
 	kills   = flag.Int("ordeal.kills", 3, "how often the server of a test is ended")
 	commits = flag.Int("ordeal.commits", 0, "how many commits lose their reply, of claims and of finishes each (default: 100, with the race detector 20)")
 	outages = flag.Int("ordeal.outages", 1, "how often a server is away, in each way; more than once: in each way that there is")
@@ -21,9 +21,6 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if *ops == 0 {
-		*ops = defaultOps
-	}
 	if *commits == 0 {
 		*commits = defaultCommits
 	}

@@ -2,4 +2,4 @@
 
 package ordeal
 
-const defaultOps, defaultCommits = 2000, 100
+const defaultCommits = 100

@@ -109,14 +109,15 @@ func TestJudge(t *testing.T) {
 			t.lines = append(t.lines, line{Phase: lapsed, Pid: 1, At: k.due*1e6 + 3e6})
 			t.again(k, 2000)
 		}, ""},
-		{"given up after five crashes", func(t *tale) {
+		{"given up after six crashes, one of them of who was to give it up", func(t *tale) {
 			t.cut(k, effect)
 			t.cut(k, committed)
-			for pid := 11; pid <= 15; pid++ {
+			for pid := 11; pid <= 16; pid++ { // the last died before it could give it up
 				t.died[pid] = true
 				t.tell(k, 1022+int64(pid), pid, claimed)
 			}
-			*t.at(k) = row{run: k, ended: true, outcome: "failed", reason: "abandoned", fence: 1037, crashes: 5}
+			t.fault(k, 1033, 11, "K4 kill")
+			*t.at(k) = row{run: k, ended: true, outcome: "failed", reason: "abandoned", fence: 1038, crashes: 6}
 		}, ""},
 		{"repeated, when a transaction had failed", func(t *tale) {
 			t.tell(x, 2000, 2, claimed, started, applied, gaveUp, started, applied, committed)
@@ -177,6 +178,14 @@ func TestJudge(t *testing.T) {
 			t.poison = key(1)
 			t.cut(k, committed)
 			*t.at(k) = row{run: k, ended: true, outcome: "failed", reason: "abandoned", fence: 1022, crashes: 4}
+		}, "poison"},
+		{"poison that is started once more", func(t *tale) {
+			t.cut(k, committed)
+			for pid := 11; pid <= 16; pid++ {
+				t.died[pid] = true
+				t.tell(k, 1022+int64(pid), pid, claimed, started)
+			}
+			*t.at(k) = row{run: k, ended: true, outcome: "failed", reason: "abandoned", fence: 1038, crashes: 6}
 		}, "poison"},
 		{"given up after one crash", func(t *tale) {
 			t.died[1] = true
