@@ -281,7 +281,11 @@ func (c *trial) outage() func() {
 // slowStore makes each call take up to what one may take at most.
 func (c *trial) slowStore() func() {
 	c.slow.Store(int64(c.lease / 5))
-	return func() { c.slow.Store(int64(5 * time.Millisecond)) }
+	c.slowness.comes()
+	return func() {
+		c.slow.Store(int64(5 * time.Millisecond))
+		c.slowness.goes()
+	}
 }
 
 // noCode takes a job from one replica, as half a deploy does (F27).

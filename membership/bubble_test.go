@@ -4,8 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -98,15 +100,16 @@ const (
 type trial struct {
 	*fleet
 	tempo
-	rand   *rand.Rand
-	store  *sim.Judged
-	client *scheduler.Client
-	posts  []*post // by index; nil while it is down
-	undo   []undo
-	slow   atomic.Int64 // how long a call of the store is under way at most
-	count  tally        // all but runs: of the goroutine that chooses
-	wg     sync.WaitGroup
-	busy   map[string]bool // kinds of faults that are under way
+	rand     *rand.Rand
+	store    *sim.Judged
+	client   *scheduler.Client
+	posts    []*post // by index; nil while it is down
+	undo     []undo
+	slow     atomic.Int64 // how long a call of the store is under way at most
+	slowness spell
+	count    tally // all but runs: of the goroutine that chooses
+	wg       sync.WaitGroup
+	busy     map[string]bool // kinds of faults that are under way
 
 	mu    sync.Mutex
 	runs  int
@@ -124,6 +127,7 @@ type post struct {
 	ended  chan struct{}
 	dead   atomic.Bool  // killed
 	cut    atomic.Int64 // rises when the store is cut, and when it is mended
+	unseen spell        // the store
 
 	mu      sync.Mutex
 	running map[int64]context.Context // handlers' contexts, by fence
@@ -199,9 +203,40 @@ func (c *trial) start(i int) {
 	c.posts[i] = p
 	c.wg.Go(func() {
 		defer close(p.ended)
-		_ = s.Run(ctx) // it tells of handlers that were cut off, which the oracle judges
+		err := s.Run(ctx)
+		if why := c.explains(p, ctx, err); why != "" {
+			c.Errorf("seed %d: %s %s: %v", c.seed, p.name, why, err)
+		}
 	})
 }
+
+// explains says what is wrong with the end of a process; nothing where it was told to stop, and has cut off at most what a handler that
+// does not return, or a store that does not answer, made it cut off. What becomes of that the oracle judges.
+func (c *trial) explains(p *post, ctx context.Context, err error) (wrong string) {
+	const patience = 2 // leases, in which a replica drains, and hears that a store is back
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case ctx.Err() == nil:
+		return "ends before it was told to"
+	case err == nil || p.dead.Load():
+		return ""
+	case !strings.HasPrefix(err.Error(), "scheduler: stopped with "):
+		return "does not end in order"
+	case len(p.running) == 0 && !p.unseen.within(patience*c.lease) && !c.slowness.within(patience*c.lease):
+		return "cuts runs off for nothing"
+	}
+	return ""
+}
+
+// spell is trouble that comes and goes.
+type spell struct{ end atomic.Int64 }
+
+func (s *spell) comes() { s.end.Store(math.MaxInt64) }
+func (s *spell) goes()  { s.end.Store(time.Now().UnixNano()) }
+
+// within says whether it lasts, or did so long ago.
+func (s *spell) within(d time.Duration) bool { return time.Now().Add(-d).UnixNano() < s.end.Load() }
 
 func (c *trial) stopAll() {
 	for _, p := range c.posts {

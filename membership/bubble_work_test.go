@@ -156,6 +156,7 @@ func (p *post) leave(fence int64) {
 // blind cuts a process off from the store, and demands that the contexts of its handlers end in time (F14).
 func (c *trial) blind(p *post) {
 	p.way.Cut(true)
+	p.unseen.comes()
 	since := p.cut.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,4 +175,5 @@ func (c *trial) blind(p *post) {
 func (p *post) sees() {
 	p.cut.Add(1)
 	p.way.Cut(false)
+	p.unseen.goes()
 }

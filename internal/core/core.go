@@ -157,8 +157,8 @@ func (c *Core) Wake() time.Duration {
 	if len(c.timers) > 0 {
 		at = min(at, c.timers[0].at)
 	}
-	if c.session != nil {
-		at = min(at, c.session.sent.Mono+c.cfg.trustFor())
+	if s := c.session; s != nil {
+		at = min(at, c.now.Mono+c.cfg.trustFor()-s.age(c.now))
 	}
 	if due, ok := c.storeDues.first(); ok && c.ready() {
 		at = c.until(at, due, c.storeNow())

@@ -16,6 +16,9 @@ func (c *Core) drain(why string) {
 	c.claims.drop(nil)
 	c.saves.drop(nil)
 	c.backlog.left, c.backlog.fresh, c.local = nil, nil, nil
+	if s := c.session; s != nil {
+		c.every(c.cfg.Sweep, func() bool { return c.listMine(s) }) // no sweep shows any more that something is told to end
+	}
 	if c.hurried {
 		c.cutOff()
 		return

@@ -267,6 +267,20 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
+// Nor does a replica that drains let a person wait, though it sweeps no more.
+func TestCanceledWhileDraining(t *testing.T) {
+	t.Parallel()
+	w := newTower(t, timing(), "a")
+	w.begin(once("j"))
+	w.until(12 * second)
+	w.tell(0, Stop{Why: "a test"})
+	w.by(idempotency.Cancel, due("j", 10*second))
+	w.until(13*second + 200*time.Millisecond)
+	if err := w.ended(w.starts("j")[0]); !errors.Is(err, jobs.ErrCanceled) {
+		t.Errorf("after two sweeps its context is ended with %v, want ErrCanceled", err)
+	}
+}
+
 // A cancel that comes while the run ends for another reason still is its end.
 func TestCanceledWhileEnding(t *testing.T) {
 	t.Parallel()

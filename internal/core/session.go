@@ -163,15 +163,19 @@ func (c *Core) renew(s *session) bool {
 	return true
 }
 
-// checkLease gives the session up when its last confirmed renewal is too old:
-// by the larger of the monotonic and the wall clock, since the monotonic one
+// age is how old the last confirmed renewal is: by the larger of the monotonic and the wall clock, since the monotonic one
 // stands still while a machine is suspended.
+func (s *session) age(now Instant) time.Duration {
+	return max(now.Mono-s.sent.Mono, now.Wall.Sub(s.sent.Wall))
+}
+
+// checkLease gives the session up when its last confirmed renewal is too old.
 func (c *Core) checkLease() {
 	s := c.session
 	if s == nil {
 		return
 	}
-	if age := max(c.now.Mono-s.sent.Mono, c.now.Wall.Sub(s.sent.Wall)); age >= c.cfg.trustFor() {
+	if age := s.age(c.now); age >= c.cfg.trustFor() {
 		c.lose(fmt.Sprintf("not renewed for %v", age.Round(time.Millisecond)))
 	}
 }

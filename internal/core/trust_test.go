@@ -40,3 +40,16 @@ func TestTrustEndsByEitherClock(t *testing.T) {
 		})
 	}
 }
+
+// A host that was suspended wakes its replica when the wall clock comes to the end of the trust, not when the monotonic one does.
+func TestTrustWakesByEitherClock(t *testing.T) {
+	t.Parallel()
+	w := newTower(t, timing(), "a")
+	w.begin(jobs.Job{Name: "j", Schedule: jobs.Every(time.Hour), Run: none})
+	w.mute = func(int, string) bool { return true }
+	w.now, w.wrong = time.Millisecond, 7*time.Second-11*time.Millisecond
+	w.tell(0)
+	if in := w.cores[0].Wake() - w.now; in != 10*time.Millisecond {
+		t.Errorf("it wants to be woken in %v, and trusts its session for another 10ms", in)
+	}
+}

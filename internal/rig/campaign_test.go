@@ -21,6 +21,7 @@ type campaign struct {
 	runs                 int
 	lost, doubled, other int // breaches
 	abandoned            int // runs
+	opened, unexplained  int // sessions, and of those how many were lost for no reason
 	extra                map[string]int
 }
 
@@ -61,6 +62,7 @@ func (c *campaign) judged(j *judge) {
 	defer c.mu.Unlock()
 	c.runs += len(j.rows)
 	c.abandoned += j.abandoned
+	c.opened, c.unexplained = c.opened+j.opened, c.unexplained+j.unexplained
 	for _, text := range j.bad {
 		switch kind, _, _ := strings.Cut(text, ":"); kind {
 		case "lost", "done without a word", "unknown":
@@ -115,6 +117,18 @@ func (c *campaign) tell(t *testing.T) {
 		t.Logf("%s: %s: %s", c.name, d.name, byPoint(c.counts[d.name]))
 	}
 	t.Log(c)
+	c.keepsSessions(t)
+}
+
+// keepsSessions demands that hardly a session is lost for no reason: replicas whose sessions keep lapsing excuse with that whatever
+// they do twice. Hardly, since a machine may also be slow in ways that no replica has to wait for a processor.
+func (c *campaign) keepsSessions(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unexplained > 2+c.opened/50 {
+		t.Errorf("%s: of %d sessions %d were lost for no reason", c.name, c.opened, c.unexplained)
+	}
 }
 
 // short tells stories to fleets of three, at once: by driver and whatever else the name says, or on each server.

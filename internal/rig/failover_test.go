@@ -45,6 +45,7 @@ func TestFailover(t *testing.T) {
 		g.judged(n, f.settle(law{}))
 	})
 	g.say(t, "owners killed with due work, lease %v", figured(nil).leased())
+	g.keepsSessions(t)
 }
 
 // leased is the lease of a spec.
@@ -134,7 +135,7 @@ func TestStoppedOnDue(t *testing.T) {
 		j := f.settle(law{})
 		g.judged(n, j)
 		for r, row := range j.rows {
-			if row.crashes > 0 && j.lost == 0 {
+			if j.crashedForNothing(r, f.book.lines) {
 				t.Errorf("%v has %d crashes", r, row.crashes)
 			}
 		}
@@ -143,6 +144,7 @@ func TestStoppedOnDue(t *testing.T) {
 		}
 	})
 	g.say(t, "replicas told to stop on a due second")
+	g.keepsSessions(t)
 }
 
 // stopOnDue tells a replica to stop within 20 ms of a whole second, on which dues are, and returns the second when it has

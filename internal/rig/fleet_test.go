@@ -39,6 +39,7 @@ type fleet struct {
 	since time.Time // every later due has to be decided
 
 	died, paused, cut map[int]bool // processes that a fault hit
+	rough             []stretch    // troubles of the store, or the ways to it
 	lan               *lan         // that the processes are on; nil: loopback
 	zoneinfo          string       // ZONEINFO of the processes that start; "": as the test's
 

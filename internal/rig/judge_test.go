@@ -30,9 +30,14 @@ type span struct {
 // law is what a test's story allows and knows.
 type law struct {
 	died, paused, cut map[int]bool // processes; cut: from the store
-	missed            bool         // dues may have been missed
-	poison            string       // the key whose runs fail after five crashes
+	troubled          []stretch    // when the store or the way to it was
+	lease             time.Duration
+	missed            bool   // dues may have been missed
+	poison            string // the key whose runs fail after five crashes
 }
+
+// stretch is of time, in microseconds since 1970.
+type stretch struct{ from, to int64 }
 
 // judge holds what was due against what became of it. It knows schedules and identities only by its own reading of
 // what they mean, and what the product told nobody.
@@ -42,12 +47,14 @@ type judge struct {
 	rows         map[run]row
 	spans        []span
 	effects      []mark
-	lost         int // sessions, of processes that no fault hit
+	opened, lost int // sessions, and of those that were lost, of processes that no fault hit
+	unexplained  int // of lost: when nobody waited for a processor, and nothing was the matter with the store
 	abandoned    int // runs that five processes died of, or died with
 
 	law
-	sessions, lapses map[int]int
-	bad              []string
+	losses map[int][]int64 // when a process's sessions came to their end by themselves, at the latest
+	waits  []int64         // when a process had waited for a processor
+	bad    []string
 }
 
 // mark is an effect that was committed together with the completion of its run.
@@ -57,8 +64,7 @@ type mark struct {
 }
 
 func newJudge(works []work, since, limit int64, rows []row, spans []span) *judge {
-	j := &judge{works: works, since: since, limit: limit, rows: map[run]row{}, spans: spans,
-		sessions: map[int]int{}, lapses: map[int]int{}}
+	j := &judge{works: works, since: since, limit: limit, rows: map[run]row{}, spans: spans, losses: map[int][]int64{}}
 	for _, r := range rows {
 		j.rows[r.run] = r
 	}
@@ -118,19 +124,7 @@ func (j *judge) spanned(job string, due int64) bool {
 // judge returns a line for each breach.
 func (j *judge) judge(lines []line, l law) []string {
 	j.law = l
-	for _, l := range lines {
-		switch l.Phase {
-		case session:
-			j.sessions[l.Pid]++
-		case lapsed:
-			j.lapses[l.Pid]++
-		}
-	}
-	for pid, n := range j.sessions {
-		if !j.died[pid] && !j.paused[pid] && !j.cut[pid] {
-			j.lost += max(n-1, j.lapses[pid])
-		}
-	}
+	j.judgeSessions(lines)
 	for _, r := range j.open() {
 		j.fail("lost: %v has no outcome", r)
 	}
@@ -155,13 +149,63 @@ func (j *judge) judge(lines []line, l law) []string {
 	return j.bad
 }
 
-// hit says that a fault hit the process, or that it lost a session: then it stood still for a lease by itself.
-func (j *judge) hit(pid int) bool {
-	return j.died[pid] || j.paused[pid] || j.cut[pid] || j.stood(pid)
+// judgeSessions looks for sessions that were lost: who has opened another one has lost the one before, as it has where it says so.
+func (j *judge) judgeSessions(lines []line) {
+	again, said := map[int][]int64{}, map[int][]int64{}
+	has := map[int]bool{}
+	for _, l := range lines {
+		switch l.Phase {
+		case session:
+			if j.opened++; has[l.Pid] {
+				again[l.Pid] = append(again[l.Pid], l.At)
+			}
+			has[l.Pid] = true
+		case lapsed:
+			said[l.Pid] = append(said[l.Pid], l.At)
+		case waited:
+			j.waits = append(j.waits, l.At)
+		}
+	}
+	for pid := range has {
+		j.losses[pid] = slices.Concat(again[pid], said[pid])
+		if !j.struck(pid) {
+			j.lost += max(len(again[pid]), len(said[pid]))
+			j.unexplained += max(j.unexplainedOf(again[pid]), j.unexplainedOf(said[pid]))
+		}
+	}
 }
 
-// stood says that the process lost a session.
-func (j *judge) stood(pid int) bool { return j.sessions[pid] > 1 || j.lapses[pid] > 0 }
+// unexplainedOf counts losses of a process that nothing explains: for up to two leases before a loss is seen there was no renewal, and
+// who waited then says so when it goes on.
+func (j *judge) unexplainedOf(losses []int64) (n int) {
+	lease := j.lease.Microseconds()
+	for _, at := range losses {
+		if !slices.ContainsFunc(j.waits, func(w int64) bool { return at-2*lease <= w && w <= at+lease }) &&
+			!slices.ContainsFunc(j.troubled, func(s stretch) bool { return s.from <= at && at <= s.to+2*lease }) {
+			n++
+		}
+	}
+	return n
+}
+
+// struck says that a fault of the story hit the process.
+func (j *judge) struck(pid int) bool { return j.died[pid] || j.paused[pid] || j.cut[pid] }
+
+// hit says that a fault hit the process, or that about then it lost a session, for whatever reason.
+func (j *judge) hit(l line) bool { return j.struck(l.Pid) || j.stood(l) }
+
+// stood says that the process of a line lost a session about then. What it does in the last lease of one it may do late, when the
+// machine lets it go on.
+func (j *judge) stood(l line) bool {
+	return slices.ContainsFunc(j.losses[l.Pid], func(at int64) bool {
+		return (at-l.At) <= 3*j.lease.Microseconds() && (l.At-at) <= j.lease.Microseconds()
+	})
+}
+
+// crashedForNothing says that a run counts a crash, and no process that had to do with it died or lost its session about then.
+func (j *judge) crashedForNothing(r run, lines []line) bool {
+	return j.rows[r].crashes > 0 && !slices.ContainsFunc(lines, func(l line) bool { return l.run() == r && j.hit(l) })
+}
 
 func (j *judge) judgeRows(by map[run][]line) {
 	wanted := map[run]bool{}
@@ -206,7 +250,7 @@ func (j *judge) judgeRows(by map[run][]line) {
 func (j *judge) holders(lines []line) int {
 	held := map[int]bool{}
 	for _, l := range lines {
-		if j.hit(l.Pid) {
+		if j.hit(l) {
 			held[l.Pid] = true
 		}
 	}
@@ -287,7 +331,7 @@ func (j *judge) judgeOrder(lines []line) {
 		}
 		seen[k] = l.run()
 		lane := l.Job + "/" + l.Key
-		if l.Fence < top[lane] && !j.hit(l.Pid) {
+		if l.Fence < top[lane] && !j.hit(l) {
 			j.fail("fence: %v %s under %d after %d, in process %d that nothing hit", l.run(), l.Phase, l.Fence, top[lane], l.Pid)
 		}
 		top[lane] = max(top[lane], l.Fence)
@@ -334,7 +378,7 @@ func (j *judge) judgeRun(r run, lines []line) {
 		j.fail("done: %v under fence %d in attempt %d; its last effect has fence %d, and it had %d attempts", r, row.fence, row.attempt, last, attempts)
 	}
 	for _, l := range lines {
-		if l.Phase == effect && l.Fence < last && !j.hit(l.Pid) {
+		if l.Phase == effect && l.Fence < last && !j.hit(l) {
 			j.fail("repeated: the effect of %v under fence %d, in process %d that nothing hit; again under %d", r, l.Fence, l.Pid, last)
 		}
 		if l.Phase == faulted && row.ended {
@@ -366,7 +410,7 @@ func (j *judge) judgeFault(f line, row row, lines []line) {
 		})
 	}
 	later := row.fence > f.Fence
-	crashed := later && (row.crashes > 0 || j.stood(f.Pid)) // who has lost a session and has another did not crash
+	crashed := later && (row.crashes > 0 || j.stood(f))        // who has lost a session and has another did not crash
 	over := row.outcome == "done" || row.reason == "abandoned" // whether it was hit often enough for that is judged elsewhere
 	ok := true
 	switch f.Text {

@@ -25,7 +25,7 @@ var told = []work{
 
 // calm is a tale in which nothing went wrong, in process 1.
 func calm() *tale {
-	t := &tale{law: law{died: map[int]bool{}, paused: map[int]bool{}}, lines: []line{{Phase: session, Pid: 1}, {Phase: session, Pid: 2}}}
+	t := &tale{law: law{died: map[int]bool{}, paused: map[int]bool{}, lease: 2 * time.Second}, lines: []line{{Phase: session, Pid: 1}, {Phase: session, Pid: 2}}}
 	for due := int64(101); due <= 104; due++ {
 		t.did(run{"plain", "plain", due}, due*10, 1)
 		if due%2 == 0 {
@@ -100,12 +100,15 @@ func TestJudge(t *testing.T) {
 		{"cut from the store after the effect", func(t *tale) { t.law.cut = map[int]bool{1: true}; t.again(k, 2000) }, ""},
 		{"died after the effect, in a session that it had opened after another", func(t *tale) {
 			t.died[1] = true
-			t.lines = append(t.lines, line{Phase: session, Pid: 1})
+			t.lines = append(t.lines, line{Phase: session, Pid: 1, At: k.due * 1e6})
 			t.fault(k, 1022, 1, "K4 kill")
 			t.again(k, 2000)
 			t.at(k).crashes = 0
 		}, ""},
-		{"lost the session while it drained", func(t *tale) { t.lines = append(t.lines, line{Phase: lapsed, Pid: 1}); t.again(k, 2000) }, ""},
+		{"lost the session while it drained", func(t *tale) {
+			t.lines = append(t.lines, line{Phase: lapsed, Pid: 1, At: k.due*1e6 + 3e6})
+			t.again(k, 2000)
+		}, ""},
 		{"given up after six crashes, one of them of who was to give it up", func(t *tale) {
 			t.cut(k, effect)
 			t.cut(k, committed)
@@ -162,6 +165,14 @@ func TestJudge(t *testing.T) {
 		{"attempt burnt", func(t *tale) { t.at(k).attempt = 2 }, "done"},
 		{"no effect", func(t *tale) { t.cut(k, effect) }, "done"},
 		{"repeated for nothing", func(t *tale) { t.again(k, 2000) }, "repeated"},
+		{"repeated long before the session was lost", func(t *tale) {
+			t.lines = append(t.lines, line{Phase: lapsed, Pid: 1, At: k.due*1e6 + 7e6})
+			t.again(k, 2000)
+		}, "repeated"},
+		{"repeated long after another session was lost", func(t *tale) {
+			t.lines = append(t.lines, line{Phase: session, Pid: 1, At: k.due*1e6 - 3e6})
+			t.again(k, 2000)
+		}, "repeated"},
 		{"never stored", func(t *tale) { t.tell(run{"plain", "plain", 99}, 990, 1, started) }, "unknown"},
 		{"poison that counts", func(t *tale) {
 			t.poison = key(1)
@@ -203,6 +214,38 @@ func TestJudge(t *testing.T) {
 			named := slices.ContainsFunc(bad, func(text string) bool { return strings.HasPrefix(text, c.want+":") })
 			if c.want == "" && len(bad) > 0 || c.want != "" && !named {
 				t.Errorf("the judge says %q, want %q", bad, c.want)
+			}
+		})
+	}
+}
+
+// TestSessionsLost counts sessions that were lost, and those for no reason: without a fault of the process, a wait for a processor or
+// trouble with the store.
+func TestSessionsLost(t *testing.T) {
+	t.Parallel()
+	const lease = 2e6
+	at := func(phase string, pid int, at int64) line { return line{Phase: phase, Pid: pid, At: at} }
+	for name, c := range map[string]struct {
+		lines             []line
+		law               law
+		lost, unexplained int
+	}{
+		"none":                      {nil, law{}, 0, 0},
+		"one":                       {[]line{at(session, 1, 10*lease)}, law{}, 1, 1},
+		"one, which is said":        {[]line{at(lapsed, 1, 10*lease), at(session, 1, 10*lease)}, law{}, 1, 1},
+		"one, when it drained":      {[]line{at(lapsed, 1, 10*lease)}, law{}, 1, 1},
+		"after a wait":              {[]line{at(waited, 2, 9*lease), at(session, 1, 10*lease)}, law{}, 1, 0},
+		"long after a wait":         {[]line{at(waited, 2, 7*lease), at(session, 1, 10*lease)}, law{}, 1, 1},
+		"in a trouble of the store": {[]line{at(session, 1, 10*lease)}, law{troubled: []stretch{{8 * lease, 9 * lease}}}, 1, 0},
+		"by a fault":                {[]line{at(session, 1, 10*lease)}, law{paused: map[int]bool{1: true}}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJudge(nil, 100, 104, nil, nil)
+			c.law.lease = lease * time.Microsecond
+			j.judge(append([]line{at(session, 1, 0), at(session, 2, 0)}, c.lines...), c.law)
+			if j.lost != c.lost || j.unexplained != c.unexplained {
+				t.Errorf("%d lost, %d for no reason; want %d and %d", j.lost, j.unexplained, c.lost, c.unexplained)
 			}
 		})
 	}

@@ -27,6 +27,7 @@ const (
 	hedged    = "hedged"    // Hooks.Hedged
 	session   = "session"   // this process has opened a session
 	lapsed    = "lapsed"    // the session of this process has come to its end by itself, or may have
+	waited    = "waited"    // this process has waited for a processor
 	storeCut  = "store cut" // this process does not reach the store from now on; storeHealed: it does again
 	faulted   = "fault"     // this process is about to do a fault to itself; Text: the fault
 )

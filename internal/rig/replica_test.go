@@ -145,7 +145,7 @@ func replica() (err error) {
 		return err
 	}
 	go m.obey(parent, s)
-	go report(ctx, parent, cluster, s)
+	go m.report(ctx, parent, cluster, s)
 	return s.Run(ctx)
 }
 
@@ -185,8 +185,11 @@ func (m *member) obey(parent *procs.Parent, s *scheduler.Scheduler) {
 // little longer for dead, and are right.
 const stall = 500 * time.Millisecond
 
-// report tells the parent what changed.
-func report(ctx context.Context, parent *procs.Parent, c *membership.Cluster, s *scheduler.Scheduler) {
+// brief is what a replica may wait that renews its session five times a lease, and loses nothing by it.
+const brief = 150 * time.Millisecond
+
+// report tells the parent what changed, and the ledger when it had to wait.
+func (m *member) report(ctx context.Context, parent *procs.Parent, c *membership.Cluster, s *scheduler.Scheduler) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	var told state
@@ -211,8 +214,12 @@ func report(ctx context.Context, parent *procs.Parent, c *membership.Cluster, s 
 		}
 		select {
 		case <-tick.C:
-			if time.Since(ticked) > stall {
+			late := time.Since(ticked)
+			if late > stall {
 				now.Stalls++
+			}
+			if late > brief {
+				m.ledger.write(line{Phase: waited})
 			}
 			ticked = time.Now()
 		case <-changed:

@@ -98,7 +98,7 @@ func (f *fleet) settle(l law) *judge {
 			f.Errorf("%s (process %d) ended by itself: %v\n%s", p.name, p.Pid(), p.Err(), f.tail(p.name))
 		}
 	}
-	l.died, l.paused, l.cut = f.died, f.paused, f.cut
+	l.died, l.paused, l.cut, l.troubled, l.lease = f.died, f.paused, f.cut, f.rough, f.base.Lease
 	bad := j.judge(f.book.lines, l)
 	for _, text := range bad[:min(len(bad), 20)] {
 		f.Error(text)
@@ -106,8 +106,8 @@ func (f *fleet) settle(l law) *judge {
 	if len(bad) > 20 {
 		f.Errorf("and %d more", len(bad)-20)
 	}
-	f.Logf("seed %d: %s; %d processes died, %d stood still, %d were cut from the store, %d sessions were lost with no fault",
-		f.seed, j.tally(), len(f.died), len(f.paused), len(f.cut), j.lost)
+	f.Logf("seed %d: %s; %d processes died, %d stood still, %d were cut from the store, %d sessions were lost with no fault, %d of them for no reason",
+		f.seed, j.tally(), len(f.died), len(f.paused), len(f.cut), j.lost, j.unexplained)
 	return j
 }
 

@@ -27,15 +27,18 @@ func (f *fleet) troubles(deaths int) map[int]func() {
 // killServer kills it with all its processes, and starts it again.
 func (f *fleet) killServer() {
 	f.Helper()
+	from := time.Now()
 	f.place.server.Kill()
 	if err := f.place.server.Restart(); err != nil {
 		f.Fatal(err)
 	}
+	f.rough = append(f.rough, stretch{from.UnixMicro(), time.Now().UnixMicro()})
 }
 
 // trouble has something be so for a while, and goes on meanwhile.
 func (f *fleet) trouble(d time.Duration, set func(on bool)) {
 	set(true)
+	f.rough = append(f.rough, stretch{time.Now().UnixMicro(), time.Now().Add(d).UnixMicro()})
 	f.troubled.Add(1)
 	time.AfterFunc(d, func() {
 		defer f.troubled.Done()

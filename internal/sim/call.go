@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/internal/sim/oracle"
 )
 
 // Fate is what becomes of a call of the store.
@@ -25,17 +26,27 @@ func (r *Replica) send(c *core.Call) {
 	w, f := r.w, r.fate(c)
 	w.Stats.Calls++
 	if f.Refuse {
+		r.unheard(0)
 		r.hears(min(2*time.Millisecond, c.Within), c.Fail(errRefused))
 		return
 	}
 	answered := !f.Lost && !f.Mute && f.Commit+f.Reply < c.Within
 	if !answered {
 		f.Reply = -1
+		r.unheard(c.Within)
 		r.hears(c.Within, c.Fail(context.DeadlineExceeded))
+	}
+	if d := f.Commit + f.Reply; d > oracle.Quick {
+		r.unheard(d)
 	}
 	if !f.Lost {
 		w.plan(w.now+f.Commit, event{call: c, replica: r, life: r.life, reply: f.Reply})
 	}
+}
+
+// unheard tells that the store's answer does not come at once.
+func (r *Replica) unheard(d time.Duration) {
+	r.tellOracle(func(o *oracle.Oracle) { o.Unheard(r.boot, d) })
 }
 
 // happen is a call's moment in the store.

@@ -57,6 +57,7 @@ func (r *Replica) start(a core.Start) {
 	default:
 		w.Oracle.At(w.StoreNow())
 		w.Oracle.Started(id, a.Occurrence.Fence, a.Occurrence.Attempt)
+		w.Oracle.ContextBegins(id, a.Occurrence.Fence)
 	}
 	if a.Job.StallAfter > 0 && !x.Quiet {
 		r.progress(x, a.Job.StallAfter/3)
@@ -98,6 +99,7 @@ func (r *Replica) cancel(a core.Cancel) {
 	}
 	r.w.note(r.Name, "handler canceled", idOf(x.occ).String(), x.occ.Fence, a.Cause.Error())
 	r.w.Oracle.Returned(x.occ.Fence, EndOf(a.Cause))
+	r.contextEnds(x, causes[a.Cause])
 	if x.Deaf {
 		return
 	}
@@ -130,8 +132,16 @@ func ReturnOf(err error) oracle.End {
 	return oracle.Nil
 }
 
+// causes are words for why contexts end that the oracle looks for.
+var causes = map[error]string{jobs.ErrCanceled: "canceled", jobs.ErrOvertaken: "overtaken"}
+
+func (r *Replica) contextEnds(x *work, cause string) {
+	r.tellOracle(func(o *oracle.Oracle) { o.ContextEnds(x.occ.Fence, cause) })
+}
+
 func (r *Replica) returns(x *work, err error, panicked bool) {
 	delete(r.works, x.handle)
+	r.contextEnds(x, "")
 	if panicked {
 		err = errWork // whatever it was to return, it did not
 		r.w.Oracle.Returned(x.occ.Fence, oracle.Panic)

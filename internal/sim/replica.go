@@ -23,16 +23,19 @@ type Replica struct {
 	w     *World
 	index int
 	life  int // counts the processes
+	boot  string
 	up    bool
 	core  *core.Core
 	clock clock
 	lag   time.Duration // of the copy that it reads keys from
 
-	mood   Fault         // beside the world's, those that chance does to this replica now
-	frozen time.Duration // until when the process stands still
-	blind  time.Duration // until when it does not reach the store
-	stale  time.Duration // until when gossip does not reach it
-	omits  []string      // replicas that it does not hear of
+	mood    Fault         // beside the world's, those that chance does to this replica now
+	frozen  time.Duration // until when the process stands still
+	slept   span          // when the host was suspended last
+	setBack time.Duration // when its wall clock was set back last
+	blind   time.Duration // until when it does not reach the store
+	stale   time.Duration // until when gossip does not reach it
+	omits   []string      // replicas that it does not hear of
 
 	inbox   []core.Event
 	taken   []core.Event // room for the next inbox
@@ -64,7 +67,8 @@ func (r *Replica) Start() {
 	r.onStop = nil
 	c := w.cfg.Timing
 	c.Elector = w.faults(Elector)
-	c.Replica, c.Boot = r.Name, fmt.Sprintf("%s.%d", r.Name, r.life)
+	r.boot = fmt.Sprintf("%s.%d", r.Name, r.life)
+	c.Replica, c.Boot = r.Name, r.boot
 	c.Rand = rand.New(rand.NewPCG(w.cfg.Seed, uint64(r.index)<<32|uint64(r.life)))
 	r.core = core.New(c)
 	r.inbox = nil
@@ -106,6 +110,7 @@ func (r *Replica) Kill() {
 }
 
 func (r *Replica) gone() {
+	r.tellOracle(func(o *oracle.Oracle) { o.Gone(r.boot) })
 	r.up, r.armed, r.core = false, false, nil
 	r.life++
 	r.works, r.streams = nil, nil
@@ -121,6 +126,7 @@ func (r *Replica) Restart(after time.Duration) { r.w.After(after, r.Start) }
 func (r *Replica) Freeze(d time.Duration) {
 	r.frozen = max(r.frozen, r.w.now+d)
 	r.w.Oracle.Disturbed()
+	r.tellOracle(func(o *oracle.Oracle) { o.Still(r.boot, d) })
 	r.w.note(r.Name, "is frozen for", d)
 }
 
@@ -128,6 +134,16 @@ func (r *Replica) Freeze(d time.Duration) {
 func (r *Replica) Suspend(d time.Duration) {
 	r.Freeze(d)
 	r.clock.slept += d
+	r.slept = span{r.w.now, r.w.now + d}
+	r.misled()
+}
+
+// misled tells of a host that was suspended about when its wall clock was set back: then neither of its clocks says how long, and its
+// process trusts its session for as long as it may without a word of the store.
+func (r *Replica) misled() {
+	if lease := r.w.cfg.Timing.Lease; r.slept.to > 0 && r.setBack > r.slept.from-lease && r.setBack < r.slept.to+lease {
+		r.tellOracle(func(o *oracle.Oracle) { o.Still(r.boot, max(r.slept.to-r.w.now, 0)+lease*7/10) })
+	}
 }
 
 // Blind cuts the replica off from the store for a while.
@@ -138,6 +154,10 @@ func (r *Replica) Blind(d time.Duration) {
 
 // SetClock changes the host's clock: by how much its wall clock is wrong, and how many millionths it runs fast.
 func (r *Replica) SetClock(offset time.Duration, drift int64) {
+	if offset < r.clock.offset {
+		r.setBack = r.w.now
+		r.misled()
+	}
 	before := r.clock.mono(r.w.now)
 	r.clock.offset, r.clock.drift = offset, drift
 	r.clock.base += before - r.clock.mono(r.w.now) // the monotonic clock never jumps
@@ -300,6 +320,14 @@ func (r *Replica) observe(a core.Action) {
 		r.w.note(r.Name, "stuck", idOf(a.Occurrence).String(), a.Cause.Error())
 	default:
 		r.w.fail("%s: unknown action %T", r.Name, a)
+	}
+}
+
+// tellOracle tells it something, now, unless nothing is judged.
+func (r *Replica) tellOracle(what func(*oracle.Oracle)) {
+	if !r.w.unjudged {
+		r.w.Oracle.At(r.w.StoreNow())
+		what(r.w.Oracle)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/internal/core"
+	"github.com/belfry-go/belfry/ring"
 )
 
 // calm ends what is under way: all that was done to the world is taken back.
@@ -89,19 +90,37 @@ func (x *trial) idle(s Stats) error {
 	return nil
 }
 
-// agree: I5: every replica serves, and all see the same ones.
+// agree: I5: every replica serves, and all see the same ones and compute the same owners of them: each by a ring of its own, of
+// names in an order of its own.
 func (x *trial) agree(Stats) error {
 	var names []string
 	for _, r := range x.w.replicas {
 		names = append(names, r.Name)
 	}
 	slices.Sort(names)
-	for _, r := range x.w.replicas {
+	var first *ring.Ring
+	for i, r := range x.w.replicas {
 		if !r.up || r.said.state != core.Serving {
 			return fmt.Errorf("I5: in the calm %s does not serve; it says %q", r.Name, r.said.state)
 		}
-		if view := r.view(); !slices.Equal(view, names) {
+		view := r.view()
+		if !slices.Equal(view, names) {
 			return fmt.Errorf("I5: in the calm %s sees %v, want %v", r.Name, view, names)
+		}
+		mine, err := x.w.newRing(slices.Concat(view[i:], view[:i]))
+		if err != nil {
+			return err
+		}
+		if first == nil {
+			first = mine
+		}
+		if mine.Fingerprint() != first.Fingerprint() {
+			return fmt.Errorf("I5: in the calm %s computes the ring %s, %s another one, %s", r.Name, mine.Fingerprint(), x.w.replicas[0].Name, first.Fingerprint())
+		}
+		for _, owner := range names {
+			if !slices.Equal(mine.Owned(owner), first.Owned(owner)) {
+				return fmt.Errorf("I5: in the calm %s and %s do not agree on what %s owns", r.Name, x.w.replicas[0].Name, owner)
+			}
 		}
 	}
 	return nil

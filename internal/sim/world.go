@@ -104,7 +104,7 @@ func New(c Config) *World {
 	w.memory = idempotency.NewMemory(w.StoreNow)
 	w.Oracle = oracle.New(oracle.Rules{
 		Tolerance: c.Timing.Tolerance, Horizon: c.Timing.Horizon, MissedAfter: c.Timing.MissedAfter, Retention: c.Timing.Retention,
-		Attempts: attempts, Crashes: 5, Steps: c.Faults&StoreClock != 0,
+		Lease: c.Timing.Lease, Sweep: c.Timing.Sweep, Attempts: attempts, Crashes: 5, Steps: c.Faults&StoreClock != 0,
 		Policy:     func(job string) oracle.Policy { return w.job(job).policy() },
 		Partitions: c.Timing.Partitions,
 		Fatal:      c.Fatal, Spare: c.Spare,
@@ -191,6 +191,7 @@ func (w *World) Settle(limit time.Duration) error {
 	}
 	w.Oracle.At(w.StoreNow())
 	w.Oracle.Settled(epoch.Add(limit + w.skew))
+	w.Oracle.Contexts()
 	w.Oracle.Audit(w.stored())
 	return w.Err()
 }
@@ -213,13 +214,17 @@ func (w *World) ring(names []string) *ring.Ring {
 	}
 	id := strings.Join(names, ",")
 	if w.rings[id] == nil {
-		r, err := ring.New(names, &ring.Options{Partitions: w.cfg.Timing.Partitions, VirtualNodes: 20, Load: 1.5})
+		r, err := w.newRing(names)
 		if err != nil {
 			w.fail("ring of %v: %w", names, err)
 		}
 		w.rings[id] = r
 	}
 	return w.rings[id]
+}
+
+func (w *World) newRing(names []string) (*ring.Ring, error) {
+	return ring.New(names, &ring.Options{Partitions: w.cfg.Timing.Partitions, VirtualNodes: 20, Load: 1.5})
 }
 
 // Owner is the replica that goes first for a key when all serve.

@@ -28,7 +28,7 @@ func (o *Oracle) Canceled(id ID) {
 	case r.State == Waiting:
 		o.turn(r, Ended, Skipped)
 	default:
-		r.told = "canceled"
+		o.tellEnd(r, "canceled")
 	}
 }
 

@@ -21,6 +21,7 @@
 //	I14  what a replica tells of a finish is what was recorded
 //	I15  a handler never starts twice under one fence
 //	I16  what may start once only, or in time only, or is told to end, does so
+//	context a handler's context ends in time where its session does, or its run is told to end, and not for nothing
 //	term a term has one session, and only that claims in it
 //
 // and, beside them, overlap (two exclusive runs of a key), horizon (a first

@@ -38,6 +38,7 @@ type Oracle struct {
 	accepted  map[int64]*accepted // finishes that were, by fence
 	spared    int
 	steps     int // of the store\'s clock
+	contexts  contexts
 
 	violations []Violation
 }
@@ -88,12 +89,14 @@ type row struct {
 	exclusive      bool
 	forward        bool // its definition ended before it could start
 	done           int
-	told           string // why it is told to end
-	overtaken      bool   // it was told so first
-	hand           bool   // a person asked for it
-	orphaned       bool   // it was taken up from who was gone
-	ousted         bool   // it was told to end, and others did that when its holder was gone
-	spared         int    // how many processes had been killed or paused when it came to be
+	told           string    // why it is told to end
+	since          time.Time // … and since when
+	steps          int       // of the store\'s clock then
+	overtaken      bool      // it was told so first
+	hand           bool      // a person asked for it
+	orphaned       bool      // it was taken up from who was gone
+	ousted         bool      // it was told to end, and others did that when its holder was gone
+	spared         int       // how many processes had been killed or paused when it came to be
 }
 
 type dueID struct {

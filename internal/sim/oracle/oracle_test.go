@@ -31,7 +31,7 @@ var plain, a = id("plain", "plain", 10), id("keyed", "a", 10)
 func begin() history {
 	h := history{oracle.New(oracle.Rules{
 		Tolerance: 100 * time.Millisecond, Horizon: time.Minute, MissedAfter: 10 * time.Second, Retention: 2 * time.Minute,
-		Attempts: 3, Crashes: 5, Partitions: 2,
+		Lease: 10 * time.Second, Sweep: time.Second, Attempts: 3, Crashes: 5, Partitions: 2,
 		Fatal: func(oracle.ID) bool { return false }, Spare: 1,
 	})}
 	h.Define("ten", oracle.Schedule{Period: 10, Phase: epoch.Unix() % 10})

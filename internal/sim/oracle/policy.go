@@ -81,7 +81,8 @@ func (o *Oracle) Overtaken(by ID) { o.overtake(by, nil) }
 func (o *Oracle) overtake(by ID, together map[ID]bool) {
 	if holder, held := o.held[lane{by.Job, by.Key}]; held && holder.Due <= by.Due {
 		if r := o.rows[holder]; r.told == "" {
-			r.told, r.overtaken = "overtaken", true
+			o.tellEnd(r, "overtaken")
+			r.overtaken = true
 		}
 	}
 	for id, r := range o.active {

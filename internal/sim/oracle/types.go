@@ -52,6 +52,8 @@ func (o Outcome) String() string {
 type Rules struct {
 	Tolerance, Horizon, MissedAfter, Retention time.Duration
 
+	Lease, Sweep time.Duration // of every replica, where contexts of handlers are told
+
 	Attempts int // after so many ended attempts a run may fail
 	Policy   func(job string) Policy
 	Steps    bool // the store's clock is set now and then: no start is judged as too late
