@@ -53,6 +53,9 @@ type Replica struct {
 // Up is whether its process runs.
 func (r *Replica) Up() bool { return r.up }
 
+// boot is the id of the process that runs.
+func (r *Replica) boot() string { return fmt.Sprintf("%s.%d", r.Name, r.life) }
+
 // Start starts a process, unless one runs.
 func (r *Replica) Start() {
 	if r.up {
@@ -64,7 +67,7 @@ func (r *Replica) Start() {
 	r.onStop = nil
 	c := w.cfg.Timing
 	c.Elector = w.faults(Elector)
-	c.Replica, c.Boot = r.Name, fmt.Sprintf("%s.%d", r.Name, r.life)
+	c.Replica, c.Boot = r.Name, r.boot()
 	c.Rand = rand.New(rand.NewPCG(w.cfg.Seed, uint64(r.index)<<32|uint64(r.life)))
 	r.core = core.New(c)
 	r.inbox = nil
@@ -79,7 +82,9 @@ func (r *Replica) jobs() []jobs.Job {
 	var list []jobs.Job
 	for _, j := range r.w.cfg.Jobs {
 		if !slices.Contains(r.Lacks, j.Name) && !j.plan(r.Version).Gone {
-			list = append(list, j.spec(r.Version))
+			spec := j.spec(r.Version)
+			r.w.Oracle.Has(r.boot(), j.Name, spec.Definition(), j.choice(r.Version, r.w.cfg.Timing.Horizon))
+			list = append(list, spec)
 		}
 	}
 	return list
@@ -261,9 +266,15 @@ func (r *Replica) observe(a core.Action) {
 		r.w.noteRun(r.Name, "refused", idOf(a.Occurrence), a.Cause, a.Occurrence.Fence)
 	case core.Decided:
 		s.Missed[a.Job] += a.Missed
+		if !r.w.unjudged {
+			r.w.Oracle.ToldDecided(r.boot(), a.Job, unix(a.Dues), a.Missed, a.Paused, a.TooLate)
+		}
 		r.w.note(r.Name, "decided", a.Job, len(a.Dues), a.Missed, a.Paused, a.TooLate)
 	case core.TakenUp:
 		s.TakenUp++
+		if !r.w.unjudged {
+			r.w.Oracle.ToldTakenUp(idOf(a.Occurrence), a.Occurrence.Fence, a.Crashes)
+		}
 		r.w.note(r.Name, "took up", idOf(a.Occurrence).String(), a.Occurrence.Fence, a.Crashes)
 	case core.Hedged:
 		s.Hedged++

@@ -104,7 +104,7 @@ func New(c Config) *World {
 	w.memory = idempotency.NewMemory(w.StoreNow)
 	w.Oracle = oracle.New(oracle.Rules{
 		Tolerance: c.Timing.Tolerance, Horizon: c.Timing.Horizon, MissedAfter: c.Timing.MissedAfter, Retention: c.Timing.Retention,
-		Attempts: attempts, Crashes: 5, Steps: c.Faults&StoreClock != 0,
+		Attempts: attempts, Crashes: 5,
 		Policy:     func(job string) oracle.Policy { return w.job(job).policy() },
 		Partitions: c.Timing.Partitions,
 		Partition:  func(key string) int { return ring.Slot(key) % c.Timing.Partitions },
@@ -141,8 +141,8 @@ func (w *World) StoreNow() time.Time { return epoch.Add(w.now + w.skew) }
 func (w *World) StepStore(d time.Duration) {
 	w.Oracle.At(w.StoreNow())
 	w.skew += d
-	w.Oracle.Stepped()
 	w.Oracle.At(w.StoreNow())
+	w.Oracle.Stepped()
 	w.note("", "store clock steps", d)
 }
 
