@@ -145,7 +145,7 @@ func newTrial(t *testing.T, seed uint64) *trial {
 		Tolerance: 100 * time.Millisecond, Horizon: 24 * time.Hour, MissedAfter: time.Minute, Retention: 7 * 24 * time.Hour, Crashes: 5,
 		Policy:     func(job string) oracle.Policy { return trialJobs[job].policy },
 		Partitions: trialParts,
-	}, func(job string) oracle.Schedule { return trialJobs[job].brute() }, func(job string) bool { return trialJobs[job].keys > 0 })
+	}, func(job string) (oracle.Schedule, oracle.Choice) { return trialJobs[job].brute() }, func(job string) bool { return trialJobs[job].keys > 0 })
 	for name, j := range trialJobs {
 		for _, key := range j.names() {
 			c.store.Present(name, key)

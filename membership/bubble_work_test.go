@@ -41,8 +41,9 @@ func (j trialJob) names() []string {
 	return all
 }
 
-func (j trialJob) brute() oracle.Schedule {
-	return oracle.Schedule{Period: int64(j.every / time.Second), Phase: int64(j.phase / time.Second)}
+func (j trialJob) brute() (oracle.Schedule, oracle.Choice) {
+	return oracle.Schedule{Period: int64(j.every / time.Second), Phase: int64(j.phase / time.Second)},
+		oracle.Choice{Keep: 1, Reason: "late", MaxAge: 24 * time.Hour, Spread: j.spread}
 }
 
 func (j trialJob) job(name string, lease time.Duration, run jobs.Handler) jobs.Job {

@@ -46,7 +46,7 @@ func (r *Replica) send(c *core.Call) {
 
 // unheard tells that the store's answer does not come at once.
 func (r *Replica) unheard(d time.Duration) {
-	r.tellOracle(func(o *oracle.Oracle) { o.Unheard(r.boot, d) })
+	r.tellOracle(func(o *oracle.Oracle) { o.Unheard(r.boot(), d) })
 }
 
 // happen is a call's moment in the store.

@@ -47,7 +47,7 @@ func Explore(seed uint64, o Options) (*World, error) {
 	if err := w.Run(endAt); err != nil {
 		return w, err
 	}
-	err := cmp.Or(w.Settle(judgedTo), p.quiet(w.Stats), p.led(w.Stats))
+	err := cmp.Or(w.Settle(judgedTo), p.quiet(w.Stats), p.led(w.Stats), p.works())
 	w.Stats.Events += before.Events
 	return w, err
 }
@@ -68,6 +68,16 @@ func (p *plan) quiet(s Stats) error {
 		return fmt.Errorf("in the calm %d claims are hedged, %d sessions lost, %d runs taken up, %d dues missed", s.Hedged, s.Lost, s.TakenUp, missed)
 	}
 	return nil
+}
+
+// works demands that what is due in the calm is done, and that the replicas tell of all that they did in it.
+func (p *plan) works() error {
+	w := p.w
+	for _, j := range w.cfg.Jobs {
+		w.Oracle.AllDone(j.Name, Unix(quietAt+w.skew), Unix(endAt+w.skew-maxSpread-2*time.Second))
+	}
+	w.Oracle.Told(epoch.Add(quietAt+w.skew), epoch.Add(endAt+w.skew-time.Second))
+	return w.Err()
 }
 
 // led demands that one replica leads in the calm, if there is something to lead for, and that this does not change.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -46,6 +47,19 @@ func (j Job) policy() oracle.Policy {
 		p.Attempts = 1
 	}
 	return p
+}
+
+// choice is what the oracle has to know of a version of the job.
+func (j Job) choice(version int, horizon time.Duration) oracle.Choice {
+	p := j.plan(version)
+	c := oracle.Choice{Keep: 1, Reason: "late", MaxAge: cmp.Or(p.Missed.MaxAge, horizon), Spread: p.Spread}
+	switch p.Missed.Policy {
+	case jobs.MissedSkip:
+		c.Keep, c.MaxAge = 0, 0
+	case jobs.MissedAll:
+		c.Keep, c.Reason = cmp.Or(p.Missed.Max, 100), "max"
+	}
+	return c
 }
 
 // Plan is what one version of the code says of a job: its schedule, which is a

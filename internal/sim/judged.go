@@ -25,9 +25,9 @@ var (
 	_ idempotency.Leaders = (*Judged)(nil)
 )
 
-// NewJudged returns an empty store with the clock of the process, whose oracle judges by the rules. Each job has one schedule,
+// NewJudged returns an empty store with the clock of the process, whose oracle judges by the rules. Each job has one plan,
 // whatever its versions, and keys or none.
-func NewJudged(rules oracle.Rules, schedule func(job string) oracle.Schedule, keyed func(job string) bool) *Judged {
+func NewJudged(rules oracle.Rules, plan func(job string) (oracle.Schedule, oracle.Choice), keyed func(job string) bool) *Judged {
 	m := idempotency.NewMemory(nil)
 	j := &Judged{History: m, memory: m, keyed: keyed}
 	j.tap = tap{
@@ -35,7 +35,11 @@ func NewJudged(rules oracle.Rules, schedule func(job string) oracle.Schedule, ke
 		note:    func(string, string, ...any) {},
 		noteRun: func(string, string, oracle.ID, string, ...int64) {},
 	}
-	j.define = func(job, hash string) { j.oracle.Define(hash, schedule(job)) }
+	j.define = func(boot, job, hash string) {
+		schedule, choice := plan(job)
+		j.oracle.Define(hash, schedule)
+		j.oracle.Has(boot, job, hash, choice)
+	}
 	return j
 }
 

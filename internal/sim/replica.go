@@ -23,7 +23,6 @@ type Replica struct {
 	w     *World
 	index int
 	life  int // counts the processes
-	boot  string
 	up    bool
 	core  *core.Core
 	clock clock
@@ -56,6 +55,9 @@ type Replica struct {
 // Up is whether its process runs.
 func (r *Replica) Up() bool { return r.up }
 
+// boot is the id of the process that runs.
+func (r *Replica) boot() string { return fmt.Sprintf("%s.%d", r.Name, r.life) }
+
 // Start starts a process, unless one runs.
 func (r *Replica) Start() {
 	if r.up {
@@ -67,8 +69,7 @@ func (r *Replica) Start() {
 	r.onStop = nil
 	c := w.cfg.Timing
 	c.Elector = w.faults(Elector)
-	r.boot = fmt.Sprintf("%s.%d", r.Name, r.life)
-	c.Replica, c.Boot = r.Name, r.boot
+	c.Replica, c.Boot = r.Name, r.boot()
 	c.Rand = rand.New(rand.NewPCG(w.cfg.Seed, uint64(r.index)<<32|uint64(r.life)))
 	r.core = core.New(c)
 	r.inbox = nil
@@ -83,7 +84,9 @@ func (r *Replica) jobs() []jobs.Job {
 	var list []jobs.Job
 	for _, j := range r.w.cfg.Jobs {
 		if !slices.Contains(r.Lacks, j.Name) && !j.plan(r.Version).Gone {
-			list = append(list, j.spec(r.Version))
+			spec := j.spec(r.Version)
+			r.w.Oracle.Has(r.boot(), j.Name, spec.Definition(), j.choice(r.Version, r.w.cfg.Timing.Horizon))
+			list = append(list, spec)
 		}
 	}
 	return list
@@ -110,7 +113,7 @@ func (r *Replica) Kill() {
 }
 
 func (r *Replica) gone() {
-	r.tellOracle(func(o *oracle.Oracle) { o.Gone(r.boot) })
+	r.tellOracle(func(o *oracle.Oracle) { o.Gone(r.boot()) })
 	r.up, r.armed, r.core = false, false, nil
 	r.life++
 	r.works, r.streams = nil, nil
@@ -126,7 +129,7 @@ func (r *Replica) Restart(after time.Duration) { r.w.After(after, r.Start) }
 func (r *Replica) Freeze(d time.Duration) {
 	r.frozen = max(r.frozen, r.w.now+d)
 	r.w.Oracle.Disturbed()
-	r.tellOracle(func(o *oracle.Oracle) { o.Still(r.boot, d) })
+	r.tellOracle(func(o *oracle.Oracle) { o.Still(r.boot(), d) })
 	r.w.note(r.Name, "is frozen for", d)
 }
 
@@ -142,7 +145,7 @@ func (r *Replica) Suspend(d time.Duration) {
 // process trusts its session for as long as it may without a word of the store.
 func (r *Replica) misled() {
 	if lease := r.w.cfg.Timing.Lease; r.slept.to > 0 && r.setBack > r.slept.from-lease && r.setBack < r.slept.to+lease {
-		r.tellOracle(func(o *oracle.Oracle) { o.Still(r.boot, max(r.slept.to-r.w.now, 0)+lease*7/10) })
+		r.tellOracle(func(o *oracle.Oracle) { o.Still(r.boot(), max(r.slept.to-r.w.now, 0)+lease*7/10) })
 	}
 }
 
@@ -281,9 +284,15 @@ func (r *Replica) observe(a core.Action) {
 		r.w.noteRun(r.Name, "refused", idOf(a.Occurrence), a.Cause, a.Occurrence.Fence)
 	case core.Decided:
 		s.Missed[a.Job] += a.Missed
+		if !r.w.unjudged {
+			r.w.Oracle.ToldDecided(r.boot(), a.Job, unix(a.Dues), a.Missed, a.Paused, a.TooLate)
+		}
 		r.w.note(r.Name, "decided", a.Job, len(a.Dues), a.Missed, a.Paused, a.TooLate)
 	case core.TakenUp:
 		s.TakenUp++
+		if !r.w.unjudged {
+			r.w.Oracle.ToldTakenUp(idOf(a.Occurrence), a.Occurrence.Fence, a.Crashes)
+		}
 		r.w.note(r.Name, "took up", idOf(a.Occurrence).String(), a.Occurrence.Fence, a.Crashes)
 	case core.Hedged:
 		s.Hedged++

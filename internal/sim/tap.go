@@ -18,7 +18,7 @@ type tap struct {
 	clock      func() time.Time
 	note       func(who, what string, a ...any)
 	noteRun    func(who, what string, id oracle.ID, word string, n ...int64)
-	define     func(job, hash string) // told of each definition that is declared; nil: who made the world has told the oracle
+	define     func(boot, job, hash string) // told of each definition that a process declares; nil: who made the world has told the oracle
 	partitions int
 	unjudged   bool
 
@@ -99,16 +99,19 @@ func (t *tap) MarkDead(ctx context.Context, s idempotency.Session, dead []int64)
 func (t *tap) Declare(ctx context.Context, s idempotency.Session, nonce int64, d []idempotency.Declaration) ([]idempotency.Entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	hashes := make(map[string]string, len(d))
 	for _, d := range d {
+		hashes[d.Job] = d.Hash
 		if t.define != nil {
-			t.define(d.Job, d.Hash)
+			t.define(t.boots[s.ID], d.Job, d.Hash)
 		}
 	}
 	e, err := t.Store.Declare(ctx, s, nonce, d)
 	return judge(t, "Declare", e, err, func(x *oracle.Oracle) {
+		x.Announced(s.ID, nonce, hashes)
 		for _, e := range e {
 			t.note(t.who, "store: declared", e.Job, e.Hash, e.InForce, e.Opened, e.Next)
-			x.Declared(s.ID, e.Job, e.Opened, e.Next)
+			x.Declared(s.ID, e.Job, e.Hash, e.InForce, e.Opened, e.Next)
 		}
 	})
 }
@@ -153,7 +156,7 @@ func (t *tap) claimed(x *oracle.Oracle, session, nonce int64, c idempotency.Clai
 	switch a.Verdict {
 	case idempotency.Won:
 		x.Claimed(oracle.Claim{
-			Session: session, Nonce: nonce, ID: key(c.ID), Exclusive: c.Exclusive, TakeUp: c.TakeUp,
+			Session: session, Nonce: nonce, ID: key(c.ID), Hash: c.Hash, Exclusive: c.Exclusive, TakeUp: c.TakeUp,
 			Seen: c.Seen, Fence: a.Fence, Term: c.Term, Attempt: a.Attempt, Crashes: a.Crashes,
 		})
 		return

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/internal/sim/oracle"
@@ -37,6 +38,13 @@ func state(s idempotency.State) oracle.State {
 	return oracle.Ended
 }
 
+func unix(dues []time.Time) (list []int64) {
+	for _, t := range dues {
+		list = append(list, t.Unix())
+	}
+	return list
+}
+
 func rangeOf(r idempotency.Range) oracle.Range {
 	return oracle.Range{From: r.From.Unix(), To: r.To.Unix(), Count: r.Count, Outcome: outcome(r.Outcome), Reason: r.Reason}
 }
@@ -62,11 +70,8 @@ func rowOf(r *idempotency.Run) oracle.Row {
 func decisionOf(session, nonce int64, d idempotency.Decision, a idempotency.Decided) oracle.Decision {
 	x := oracle.Decision{
 		Session: session, Nonce: nonce, Job: d.Job, Term: d.Term, SeenHash: d.Seen.Hash, Hash: d.Hash,
-		SeenOpened: d.Seen.Opened, Open: d.Opened, Next: d.Next, Keyed: d.Keyed, Rows: rowsOf(a.Runs),
+		SeenOpened: d.Seen.Opened, Open: d.Opened, Next: d.Next, Keyed: d.Keyed, Run: unix(d.Run), Rows: rowsOf(a.Runs),
 		Parallel: d.Overlap == idempotency.OverlapAllow, Overtakes: d.Overlap == idempotency.OverlapCancel && !d.CatchUp,
-	}
-	for _, t := range d.Run {
-		x.Run = append(x.Run, t.Unix())
 	}
 	for _, r := range d.Ranges {
 		x.Ranges = append(x.Ranges, rangeOf(r))

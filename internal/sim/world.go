@@ -104,7 +104,7 @@ func New(c Config) *World {
 	w.memory = idempotency.NewMemory(w.StoreNow)
 	w.Oracle = oracle.New(oracle.Rules{
 		Tolerance: c.Timing.Tolerance, Horizon: c.Timing.Horizon, MissedAfter: c.Timing.MissedAfter, Retention: c.Timing.Retention,
-		Lease: c.Timing.Lease, Sweep: c.Timing.Sweep, Attempts: attempts, Crashes: 5, Steps: c.Faults&StoreClock != 0,
+		Lease: c.Timing.Lease, Sweep: c.Timing.Sweep, Attempts: attempts, Crashes: 5,
 		Policy:     func(job string) oracle.Policy { return w.job(job).policy() },
 		Partitions: c.Timing.Partitions,
 		Fatal:      c.Fatal, Spare: c.Spare,
@@ -140,8 +140,8 @@ func (w *World) StoreNow() time.Time { return epoch.Add(w.now + w.skew) }
 func (w *World) StepStore(d time.Duration) {
 	w.Oracle.At(w.StoreNow())
 	w.skew += d
-	w.Oracle.Stepped()
 	w.Oracle.At(w.StoreNow())
+	w.Oracle.Stepped()
 	w.note("", "store clock steps", d)
 }
 

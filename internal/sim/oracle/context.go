@@ -51,7 +51,7 @@ func (o *Oracle) Unheard(boot string, d time.Duration) {
 func (o *Oracle) Gone(boot string) {
 	o.demandEnds(boot)
 	for fence, h := range o.contexts.alive {
-		if o.boot(h) == boot {
+		if o.boot(h.session) == boot {
 			delete(o.contexts.alive, fence)
 		}
 	}
@@ -90,13 +90,11 @@ func (o *Oracle) Contexts() {
 // demandEnds is demandEnd for each handler of a process.
 func (o *Oracle) demandEnds(boot string) {
 	for _, fence := range sorted(o.contexts.alive, cmp.Compare[int64]) {
-		if h := o.contexts.alive[fence]; o.boot(h) == boot {
+		if h := o.contexts.alive[fence]; o.boot(h.session) == boot {
 			o.demandEnd(fence, h)
 		}
 	}
 }
-
-func (o *Oracle) boot(h *handler) string { return o.sessions[h.session].boot }
 
 // demandEnd demands that a context has not outlived the trust in its session, nor that a person or a newer run told its run to end.
 //
@@ -107,7 +105,7 @@ func (o *Oracle) boot(h *handler) string { return o.sessions[h.session].boot }
 // It asks once in a sweep whether something is told to end, and then what: when two are over, the context has ended. That counts from
 // when answers came in time again.
 func (o *Oracle) demandEnd(fence int64, h *handler) {
-	s, host := o.sessions[h.session], o.host(o.boot(h))
+	s, host := o.sessions[h.session], o.host(o.boot(h.session))
 	trust := later(s.expires.Add(-o.rules.Lease*28/100), host.still.Add(o.rules.Lease/50))
 	if s.steps == o.steps && o.now.After(trust) {
 		o.fail("context", "%v under fence %d of session %d goes on %v after the session could be trusted", h.id, fence, h.session, o.now.Sub(trust))

@@ -1,10 +1,6 @@
 package oracle
 
-import (
-	"maps"
-	"slices"
-	"time"
-)
+import "maps"
 
 // Decided tells a decision that was answered as won; one that is answered again
 // under its session and nonce changes nothing.
@@ -23,10 +19,11 @@ func (o *Oracle) Decided(d Decision) {
 	if d.Open.After(j.opened) && d.Open.After(o.now.Add(o.rules.Tolerance)) {
 		o.fail("I13", "job %s: opened moves to %v, ahead of the store", d.Job, d.Open)
 	}
-	o.covers(d)
-	o.misses(d)
-	o.pauses(d)
-	j.opened, j.next = d.Open, d.Next
+	o.forced(d)
+	o.planned(d)
+	o.makes(d)
+	j.opened, j.next, j.hash = d.Open, d.Next, d.Hash
+	j.keyed = d.Keyed
 	for _, r := range d.Ranges {
 		o.count(d.Job, r.Outcome, int(r.Count))
 	}
@@ -54,75 +51,6 @@ func (o *Oracle) repeated(d Decision) bool {
 		}
 	}
 	return true
-}
-
-// covers demands that every due of the stretch is decided once, and nothing else is.
-func (o *Oracle) covers(d Decision) {
-	s, known := o.schedules[d.SeenHash]
-	if !known {
-		o.fail("I2", "job %s: a decision by the unknown definition %q", d.Job, d.SeenHash)
-		return
-	}
-	want := s.dues(d.SeenOpened.Unix(), d.Open.Unix())
-	if len(d.Ranges) == 0 && slices.Equal(want, d.Run) { // as nearly always
-		return
-	}
-	left := map[int64]bool{}
-	for _, t := range want {
-		left[t] = true
-	}
-	for _, t := range d.Run {
-		if !left[t] {
-			o.fail("I2", "job %s: due %d runs; it is none of (%v, %v], or was decided twice", d.Job, t, d.SeenOpened, d.Open)
-		}
-		delete(left, t)
-	}
-	for _, r := range d.Ranges {
-		var n int64
-		for t := r.From; t <= r.To; t++ {
-			if left[t] {
-				delete(left, t)
-				n++
-			}
-		}
-		if n != r.Count {
-			o.fail("I2", "job %s: range [%d, %d] counts %d dues, it covers %d", d.Job, r.From, r.To, r.Count, n)
-		}
-	}
-	for _, t := range want {
-		if left[t] {
-			o.fail("I2", "job %s: due %d was passed over", d.Job, t)
-			return
-		}
-	}
-}
-
-// misses demands that only what is older than MissedAfter is missed, and older than what runs: every policy keeps the
-// newest.
-func (o *Oracle) misses(d Decision) {
-	for _, r := range d.Ranges {
-		if r.Outcome == Missed && time.Unix(r.To, 0).After(o.high.Add(-o.rules.MissedAfter)) {
-			o.fail("I2", "job %s: due %d is recorded as missed, and is younger than %v", d.Job, r.To, o.rules.MissedAfter)
-		}
-		if r.Outcome == Missed && len(d.Run) > 0 && r.To >= d.Run[0] {
-			o.fail("I2", "job %s: due %d is recorded as missed, and the older %d runs", d.Job, r.To, d.Run[0])
-		}
-	}
-}
-
-// pauses demands that what is due in a pause is skipped, however late that is decided, and that no other due is.
-func (o *Oracle) pauses(d Decision) {
-	p := o.job(d.Job).pause
-	for _, t := range d.Run {
-		if p.has(t) {
-			o.fail("pause", "job %s: due %d runs, and came in a pause", d.Job, t)
-		}
-	}
-	for _, r := range d.Ranges {
-		if paused := r.Outcome == Skipped && r.Reason == "paused"; p.has(r.From) != paused || p.has(r.To) != paused {
-			o.fail("pause", "job %s: range [%d, %d] is %v (%s); the pause is from %v to %v", d.Job, r.From, r.To, r.Outcome, r.Reason, p.from, p.until)
-		}
-	}
 }
 
 func (o *Oracle) openDue(j *job, id dueID, by decisionID) {

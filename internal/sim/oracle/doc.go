@@ -14,14 +14,17 @@
 //	I3   every later claim of a (job, key) has a higher fence; none is used twice
 //	I4   who was overtaken, or whose session is dead, changes nothing
 //	I5   in a calm each due of an efficiency job runs once
+//	I6   what is due in a calm is done
 //	I8   nothing is claimed or started before its due, nor before its start where starts are spread
 //	I9   no handler starts whose replica has lost the store for a lease
 //	I10  attempts and crashes are counted and bounded; the innocent do not fail
 //	I13  opened never moves back and never runs ahead of the store's clock
-//	I14  what a replica tells of a finish is what was recorded
+//	I14  what a replica tells of a finish or a decision is what was recorded
 //	I15  a handler never starts twice under one fence
 //	I16  what may start once only, or in time only, or is told to end, does so
 //	context a handler's context ends in time where its session does, or its run is told to end, and not for nothing
+//	plan each due runs, or is missed or skipped, as its job says
+//	force a definition is put in force, and counts, where live sessions announce no younger one
 //	term a term has one session, and only that claims in it
 //
 // and, beside them, overlap (two exclusive runs of a key), horizon (a first

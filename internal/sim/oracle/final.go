@@ -10,8 +10,10 @@ import (
 // opened at least up to it.
 func (o *Oracle) Settled(limit time.Time) {
 	for _, name := range sorted(o.jobs, cmp.Compare[string]) {
-		if j := o.jobs[name]; !j.next.IsZero() && !j.next.After(limit) {
-			o.fail("I2", "job %s: due %v is not decided", name, j.next)
+		if j := o.jobs[name]; !j.opened.IsZero() {
+			if due, ok := o.schedules[j.hash].next(j.opened.Unix()); ok && due <= limit.Unix() {
+				o.fail("I2", "job %s: due %d is not decided", name, due)
+			}
 		}
 	}
 	for _, id := range sorted(o.open, byDue) {
@@ -23,6 +25,32 @@ func (o *Oracle) Settled(limit time.Time) {
 		if r := o.active[id]; id.Due <= limit.Unix() {
 			o.fail("I2", "%v is still %s: attempt %d, crashes %d, fence %d, session %d (live: %t)",
 				id, stateName(r.State), r.Attempt, r.Crashes, r.Fence, r.session, o.live(r.session))
+		}
+	}
+}
+
+// AllDone demands that each due of a job in (from, to] has become runs that are done: of the job, or of all keys that were there
+// from its opening on.
+func (o *Oracle) AllDone(name string, from, to int64) {
+	j := o.job(name)
+	if force := o.inForce(name); j.hash != force {
+		o.fail("I6", "job %s: in the calm its dues are those of %s, and in force is %q", name, j.hash, force)
+	}
+	for _, due := range o.schedules[j.hash].dues(from, to) {
+		keys := []string{name}
+		if j.keyed {
+			d := o.dues[dueID{name, due}]
+			if d == nil {
+				o.fail("I6", "job %s: due %d of the calm is not opened", name, due)
+				continue
+			}
+			keys = sorted(d.must, cmp.Compare[string])
+		}
+		for _, key := range keys {
+			id := ID{Job: name, Key: key, Due: due}
+			if r := o.rows[id]; r == nil || r.State != Ended || r.Outcome != Done {
+				o.fail("I6", "%v of the calm is not done", id)
+			}
 		}
 	}
 }

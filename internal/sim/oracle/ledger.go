@@ -56,6 +56,7 @@ func (o *Oracle) Forget() {
 		if o.rows[t.id] == nil {
 			delete(o.tenures, fence)
 			delete(o.accepted, fence)
+			delete(o.fenced, fence)
 		}
 	}
 	for id, d := range o.dues {
@@ -63,6 +64,7 @@ func (o *Oracle) Forget() {
 			delete(o.dues, id)
 		}
 	}
+	o.untold = slices.DeleteFunc(o.untold, func(m made) bool { return m.at.Unix() <= old })
 	o.before, o.decided = o.decided, map[decisionID]bool{}
 	for id, s := range o.sessions {
 		if !o.live(id) && s.expires.Before(o.high.Add(-2*o.rules.Retention)) {

@@ -18,6 +18,8 @@ type Oracle struct {
 
 	schedules map[string]Schedule // by definition hash
 	spreads   map[string]time.Duration
+	choices   map[chosen][]Choice
+	seen      map[definition]int // which of a job's was first seen before which
 	jobs      map[string]*job
 	sessions  map[int64]*session
 	rows      map[ID]*row
@@ -36,8 +38,11 @@ type Oracle struct {
 	fired     map[ID]int          // first starts of runs that no store knows of
 	starts    map[string]int      // … by job
 	accepted  map[int64]*accepted // finishes that were, by fence
+	fenced    map[int64]bool      // finishes that were refused, and whether their replica says so
+	untold    []made              // decisions of which no process tells yet
 	spared    int
-	steps     int // of the store\'s clock
+	steps     int       // of the store's clock
+	stepped   time.Time // up to where they have taken it
 	contexts  contexts
 
 	violations []Violation
@@ -55,13 +60,18 @@ type session struct {
 	boot    string
 	expires time.Time
 	marked  bool
-	steps   int // of the store\'s clock when it was renewed last
+
+	declared int64             // the nonce of its last declaration
+	hashes   map[string]string // the definitions that it announces, by job
+	steps    int               // of the store's clock when it was renewed last
 }
 
 // live is whether a session may still act; one that nobody knows may not.
 func (s *session) live(now time.Time) bool { return s != nil && !s.marked && now.Before(s.expires) }
 
 type job struct {
+	hash   string // of the definition by which its dues are decided
+	keyed  bool
 	opened time.Time
 	next   time.Time
 	pause  pause
@@ -91,7 +101,7 @@ type row struct {
 	done           int
 	told           string    // why it is told to end
 	since          time.Time // … and since when
-	steps          int       // of the store\'s clock then
+	steps          int       // of the store's clock then
 	overtaken      bool      // it was told so first
 	hand           bool      // a person asked for it
 	orphaned       bool      // it was taken up from who was gone
@@ -119,10 +129,10 @@ type due struct {
 // New returns an oracle that was told nothing yet.
 func New(r Rules) *Oracle {
 	return &Oracle{
-		rules: r, schedules: map[string]Schedule{}, spreads: map[string]time.Duration{}, jobs: map[string]*job{}, sessions: map[int64]*session{},
+		rules: r, schedules: map[string]Schedule{}, spreads: map[string]time.Duration{}, choices: map[chosen][]Choice{}, seen: map[definition]int{}, jobs: map[string]*job{}, sessions: map[int64]*session{},
 		rows: map[ID]*row{}, active: map[ID]*row{}, dues: map[dueID]*due{}, open: map[dueID]*due{}, decided: map[decisionID]bool{},
 		tenures: map[int64]*tenure{}, last: map[lane]int64{}, held: map[lane]ID{}, begun: map[ID]bool{}, terms: map[int64]int64{},
-		fired: map[ID]int{}, starts: map[string]int{}, accepted: map[int64]*accepted{},
+		fired: map[ID]int{}, starts: map[string]int{}, accepted: map[int64]*accepted{}, fenced: map[int64]bool{},
 	}
 }
 
@@ -147,8 +157,12 @@ func (o *Oracle) At(now time.Time) {
 	}
 }
 
-// Stepped tells that the store's clock was set.
-func (o *Oracle) Stepped() { o.steps++ }
+// Stepped tells that the store's clock was set to what it says now.
+func (o *Oracle) Stepped() {
+	if o.steps++; o.now.After(o.stepped) {
+		o.stepped = o.now
+	}
+}
 
 // Define tells the schedule that a definition hash stands for.
 func (o *Oracle) Define(hash string, s Schedule) { o.schedules[hash] = s }
@@ -261,17 +275,29 @@ func (o *Oracle) demandLive(id int64, what string) {
 	}
 }
 
+func (o *Oracle) boot(session int64) string {
+	if s := o.sessions[session]; s != nil {
+		return s.boot
+	}
+	return ""
+}
+
 // Declared tells a job's entry as a store answered it to a declaration.
-func (o *Oracle) Declared(sessionID int64, name string, opened, next time.Time) {
+func (o *Oracle) Declared(sessionID int64, name, hash, inForce string, opened, next time.Time) {
 	o.demandLive(sessionID, "a declaration")
 	j := o.job(name)
+	if force := o.inForce(name); inForce != force {
+		o.fail("force", "job %s: a declaration is told that %q is in force, it is %q", name, inForce, force)
+	}
 	switch {
 	case j.opened.IsZero():
 		if opened.After(o.now.Add(o.rules.Tolerance)) {
 			o.fail("I13", "job %s begins opened up to %v, ahead of the store", name, opened)
 		}
-		j.opened, j.next = opened, next
+		j.hash, j.opened, j.next = hash, opened, next
 	case !opened.Equal(j.opened):
 		o.fail("I13", "job %s is opened up to %v, and up to %v for a declaration", name, j.opened, opened)
+	case hash != j.hash:
+		o.fail("force", "job %s goes by the definition %s, and by %s for a declaration", name, j.hash, hash)
 	}
 }

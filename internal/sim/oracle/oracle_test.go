@@ -42,8 +42,12 @@ func begin() history {
 	h.Present("keyed", "b", true)
 	h.Copied("keyed", "gone", true)
 	h.Copied("keyed", "gone", false)
+	for s := range int64(2) {
+		h.Announced(s+1, 1, map[string]string{"keyed": "ten", "plain": "ten"})
+	}
 	for _, job := range []string{"keyed", "plain"} {
-		h.Declared(1, job, epoch, epoch.Add(10*time.Second))
+		h.Has("one", job, "ten", oracle.Choice{Keep: 1, Reason: "late", MaxAge: time.Minute})
+		h.Declared(1, job, "ten", "ten", epoch, epoch.Add(10*time.Second))
 	}
 	h.at(11 * time.Second)
 	d := h.decision("keyed")
@@ -52,6 +56,9 @@ func begin() history {
 	d = h.decision("plain")
 	d.Rows = []oracle.Row{{ID: plain, State: oracle.Running, Fence: 5}}
 	h.Decided(d)
+	for _, job := range []string{"keyed", "plain"} {
+		h.ToldDecided("one", job, []int64{unix(10)}, 0, 0, 0)
+	}
 	h.Started(plain, 5, 1)
 	h.Returned(5, oracle.Nil)
 	return h
@@ -66,7 +73,7 @@ func (h history) decision(job string) oracle.Decision {
 
 // claim is the first of key a, with fence 6.
 func claim() oracle.Claim {
-	return oracle.Claim{Session: 1, Nonce: 8, ID: a, Exclusive: true, Fence: 6}
+	return oracle.Claim{Hash: "ten", Session: 1, Nonce: 8, ID: a, Exclusive: true, Fence: 6}
 }
 
 func finish(fence int64) oracle.Finish {
@@ -80,17 +87,25 @@ func TestLaws(t *testing.T) {
 		c.Session = 2
 		h.Claimed(c)
 		h.at(40 * time.Second)
-		return oracle.Claim{Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: 6, Fence: 7, Crashes: 1}
+		return oracle.Claim{Hash: "ten", Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: 6, Fence: 7, Crashes: 1}
 	}
-	next := func(h history, run []int64, ranges ...oracle.Range) oracle.Decision {
+	opening := func(h history, to time.Duration, run []int64, ranges ...oracle.Range) oracle.Decision {
 		d := h.decision("plain")
-		d.Nonce, d.SeenOpened, d.Open, d.Run, d.Ranges = 9, d.Open, epoch.Add(31*time.Second), run, ranges
+		d.Nonce, d.SeenOpened, d.Open, d.Run, d.Ranges = 9, d.Open, epoch.Add(to), run, ranges
+		d.Next = epoch.Add(to.Truncate(10*time.Second) + 10*time.Second)
 		for _, t := range run {
 			d.Rows = append(d.Rows, oracle.Row{ID: oracle.ID{Job: "plain", Key: "plain", Due: t}, State: oracle.Waiting})
 		}
-		h.at(31 * time.Second)
+		h.at(to)
 		return d
 	}
+	next := func(h history, run []int64, ranges ...oracle.Range) oracle.Decision {
+		return opening(h, 31*time.Second, run, ranges...)
+	}
+	missed := func(from, to int, reason string) oracle.Range {
+		return oracle.Range{From: unix(from), To: unix(to), Count: int64(to-from)/10 + 1, Outcome: oracle.Missed, Reason: reason}
+	}
+	skip := func(h history) { h.Has("one", "plain", "ten", oracle.Choice{Reason: "late"}) }
 	paused := func(h history) {
 		h.Paused("plain", epoch.Add(15*time.Second))
 		h.Resumed("plain", epoch.Add(25*time.Second))
@@ -107,7 +122,7 @@ func TestLaws(t *testing.T) {
 			f := finish(6)
 			f.ID = a
 			h.Finished(f)
-			h.Claimed(oracle.Claim{Session: 1, Nonce: 9, ID: id("keyed", "b", 10), Exclusive: true, Fence: 8})
+			h.Claimed(oracle.Claim{Hash: "ten", Session: 1, Nonce: 9, ID: id("keyed", "b", 10), Exclusive: true, Fence: 8})
 			h.Passed(1, "keyed", unix(10), []int{0, 1})
 			h.Closed(1, "keyed", unix(10), nil)
 		}},
@@ -122,7 +137,10 @@ func TestLaws(t *testing.T) {
 		{"a range that counts wrong", "I2", func(h history) {
 			h.Decided(next(h, []int64{unix(30)}, oracle.Range{From: unix(20), To: unix(20), Count: 2, Outcome: oracle.Missed}))
 		}},
-		{"a young due missed", "I2", func(h history) {
+		{"a range that begins at no due", "I2", func(h history) {
+			h.Decided(next(h, []int64{unix(30)}, oracle.Range{From: unix(19), To: unix(20), Count: 1, Outcome: oracle.Missed, Reason: "late"}))
+		}},
+		{"a young due missed", "plan", func(h history) {
 			h.Decided(next(h, []int64{unix(20)}, oracle.Range{From: unix(30), To: unix(30), Count: 1, Outcome: oracle.Missed}))
 		}},
 		{"a due of a pause skipped after it", "", func(h history) {
@@ -177,7 +195,7 @@ func TestLaws(t *testing.T) {
 			h.Finished(finish(5))
 			h.at(10 * time.Minute)
 			h.Forget()
-			h.Claimed(oracle.Claim{Session: 1, Nonce: 9, ID: plain, Exclusive: true, Fence: 9})
+			h.Claimed(oracle.Claim{Hash: "ten", Session: 1, Nonce: 9, ID: plain, Exclusive: true, Fence: 9})
 		}},
 		{"the holder is fenced", "I4", func(h history) { f := finish(5); f.Answer = oracle.Fenced; h.Finished(f) }},
 		{"a claim before its due", "I8", func(h history) { h.at(9 * time.Second); h.Claimed(claim()) }},
@@ -194,7 +212,7 @@ func TestLaws(t *testing.T) {
 			f := finish(5)
 			f.Outcome, f.Wake = oracle.None, epoch.Add(time.Minute)
 			h.Finished(f)
-			h.Claimed(oracle.Claim{Session: 1, Nonce: 9, ID: plain, Exclusive: true, TakeUp: true, Seen: 5, Fence: 9, Attempt: 1})
+			h.Claimed(oracle.Claim{Hash: "ten", Session: 1, Nonce: 9, ID: plain, Exclusive: true, TakeUp: true, Seen: 5, Fence: 9, Attempt: 1})
 		}},
 		{"a crash not counted", "I10", func(h history) { c := orphan(h); h.SessionDead(2, false); c.Crashes = 0; h.Claimed(c) }},
 		{"an attempt that nobody made", "I10", func(h history) {
@@ -204,15 +222,113 @@ func TestLaws(t *testing.T) {
 			h.Finished(f)
 		}},
 		{"a failure too soon", "I10", func(h history) { f := finish(5); f.Outcome = oracle.Failed; h.Finished(f) }},
-		{"an older due runs than one that is missed", "I2", func(h history) {
-			d := next(h, []int64{unix(20)}, oracle.Range{From: unix(30), To: unix(30), Count: 1, Outcome: oracle.Missed})
-			h.at(60 * time.Second)
+		{"an older due runs than one that is missed", "plan", func(h history) {
+			h.Decided(opening(h, 49*time.Second, []int64{unix(20), unix(40)}, missed(30, 30, "late")))
+		}},
+		{"the newest one of two late ones runs", "", func(h history) {
+			h.Decided(opening(h, 49*time.Second, []int64{unix(30), unix(40)}, missed(20, 20, "late")))
+		}},
+		{"all late ones run, by a policy that lets one", "plan", func(h history) {
+			h.Decided(opening(h, 49*time.Second, []int64{unix(20), unix(30), unix(40)}))
+		}},
+		{"none of the late ones runs, by that policy", "plan", func(h history) {
+			h.Decided(opening(h, 49*time.Second, []int64{unix(40)}, missed(20, 30, "late")))
+		}},
+		{"none of the late ones runs, by one that its process has too", "", func(h history) {
+			skip(h)
+			h.Decided(opening(h, 49*time.Second, []int64{unix(40)}, missed(20, 30, "late")))
+		}},
+		{"missed for another reason", "plan", func(h history) {
+			h.Decided(opening(h, 49*time.Second, []int64{unix(30), unix(40)}, missed(20, 20, "max")))
+		}},
+		{"too old ones are missed", "", func(h history) {
+			h.Decided(opening(h, 89*time.Second, []int64{unix(70), unix(80)}, missed(20, 20, "age"), missed(30, 60, "late")))
+		}},
+		{"a due recorded as done", "plan", func(h history) {
+			h.Decided(next(h, []int64{unix(20)}, oracle.Range{From: unix(30), To: unix(30), Count: 1, Outcome: oracle.Done}))
+		}},
+		{"too late to start, without a bound", "plan", func(h history) {
+			h.Decided(next(h, []int64{unix(30)}, oracle.Range{From: unix(20), To: unix(20), Count: 1, Outcome: oracle.Skipped, Reason: "deadline"}))
+		}},
+		{"offered too late", "I2", func(h history) {
+			d := next(h, []int64{unix(20), unix(30)})
+			d.Next = epoch.Add(50 * time.Second)
 			h.Decided(d)
 		}},
-		{"the newest one of two runs", "", func(h history) {
-			d := next(h, []int64{unix(30)}, oracle.Range{From: unix(20), To: unix(20), Count: 1, Outcome: oracle.Missed})
-			h.at(60 * time.Second)
+		{"a due that nobody decides", "I2", func(h history) {
+			h.Finished(finish(5))
+			h.at(time.Minute)
+			h.Settled(epoch.Add(20 * time.Second))
+		}},
+		{"a definition that its process never had", "I2", func(h history) { h.Define("x", oracle.Schedule{}); d := next(h, nil); d.Hash = "x"; h.Decided(d) }},
+		{"the dues of a definition that was never in force", "force", func(h history) {
+			h.Define("x", oracle.Schedule{Period: 10, Phase: epoch.Unix() % 10})
+			d := next(h, []int64{unix(20), unix(30)})
+			d.SeenHash = "x"
 			h.Decided(d)
+		}},
+		{"an older definition put in force", "force", func(h history) {
+			h.Define("x", oracle.Schedule{Period: 10, Phase: epoch.Unix() % 10})
+			h.Has("one", "plain", "x", oracle.Choice{Keep: 1, Reason: "late"})
+			h.Session(2, "two", epoch.Add(time.Hour), false)
+			h.Announced(2, 2, map[string]string{"plain": "x"})
+			h.Announced(2, 3, map[string]string{"plain": "y"})
+			h.Announced(1, 2, map[string]string{"plain": "x"})
+			d := next(h, []int64{unix(20), unix(30)})
+			d.Hash = "x"
+			h.Decided(d)
+		}},
+		{"the younger one put in force", "", func(h history) {
+			h.Define("x", oracle.Schedule{Period: 10, Phase: epoch.Unix() % 10})
+			h.Has("one", "plain", "x", oracle.Choice{Keep: 1, Reason: "late"})
+			h.Announced(1, 2, map[string]string{"plain": "x"})
+			d := next(h, []int64{unix(20), unix(30)})
+			d.Hash = "x"
+			h.Decided(d)
+		}},
+		{"a claim by what a session announces no more", "force", func(h history) {
+			h.Announced(1, 3, map[string]string{"plain": "ten"})
+			h.Announced(1, 2, map[string]string{"keyed": "ten"}) // comes late
+			h.Claimed(claim())
+		}},
+		{"a decision told", "", func(h history) {
+			h.Decided(opening(h, 49*time.Second, []int64{unix(30), unix(40)}, missed(20, 20, "late")))
+			h.ToldDecided("one", "plain", []int64{unix(30), unix(40)}, 1, 0, 0)
+			h.Told(epoch, epoch.Add(time.Hour))
+		}},
+		{"a decision told wrong", "I14", func(h history) {
+			h.Decided(next(h, []int64{unix(20), unix(30)}))
+			h.ToldDecided("one", "plain", []int64{unix(20), unix(30)}, 1, 0, 0)
+		}},
+		{"a decision told by another", "I14", func(h history) {
+			h.Decided(next(h, []int64{unix(20), unix(30)}))
+			h.ToldDecided("two", "plain", []int64{unix(20), unix(30)}, 0, 0, 0)
+		}},
+		{"a decision told twice", "I14", func(h history) { h.ToldDecided("one", "plain", []int64{unix(10)}, 0, 0, 0) }},
+		{"a decision never told", "I14", func(h history) { h.Decided(next(h, []int64{unix(20), unix(30)})); h.Told(epoch, epoch.Add(time.Hour)) }},
+		{"fenced for nothing", "I14", func(h history) { h.Finished(finish(5)); h.ToldFenced(plain, 5) }},
+		{"fenced, and told so", "", func(h history) {
+			c := orphan(h)
+			h.SessionDead(2, false)
+			h.Claimed(c)
+			f := finish(6)
+			f.ID, f.Answer = a, oracle.Fenced
+			h.Finished(f)
+			h.ToldFenced(a, 6)
+			h.ToldTakenUp(a, 7, 1)
+		}},
+		{"a take-up told with other crashes", "I14", func(h history) { c := orphan(h); h.SessionDead(2, false); h.Claimed(c); h.ToldTakenUp(a, 7, 2) }},
+		{"what is due in a calm is done", "", func(h history) { h.Finished(finish(5)); h.AllDone("plain", unix(1), unix(11)) }},
+		{"a due of a calm is not done", "I6", func(h history) { h.AllDone("plain", unix(1), unix(11)) }},
+		{"a key of a calm is not done", "I6", func(h history) { h.AllDone("keyed", unix(1), unix(11)) }},
+		{"a due of a calm is not opened", "I6", func(h history) { h.AllDone("keyed", unix(11), unix(21)) }},
+		{"a due given up at the horizon", "", func(h history) {
+			h.at(71 * time.Second)
+			h.Closed(1, "keyed", unix(10), &oracle.Range{From: unix(10), To: unix(10), Count: 1, Outcome: oracle.Missed, Reason: "source"})
+		}},
+		{"a due given up as another", "open", func(h history) {
+			h.at(71 * time.Second)
+			h.Closed(1, "keyed", unix(10), &oracle.Range{From: unix(0), To: unix(10), Count: 2, Outcome: oracle.Missed, Reason: "source"})
 		}},
 		{"opened moves back", "I13", func(h history) {
 			d := h.decision("plain")

@@ -41,6 +41,8 @@ func (o *Oracle) Closed(sessionID int64, name string, at int64, missed *Range) {
 		o.fail("open", "job %s: due %d is closed unfinished", name, at)
 	case !time.Unix(at, 0).Before(o.now.Add(-o.rules.Horizon)):
 		o.fail("open", "job %s: due %d is given up before the horizon", name, at)
+	case *missed != (Range{at, at, 1, Missed, missed.Reason}) || missed.Reason != "source" && missed.Reason != "unfinished":
+		o.fail("open", "job %s: due %d is given up with the record %+v", name, at, *missed)
 	default:
 		d.missed = true
 		o.count(name, missed.Outcome, int(missed.Count))

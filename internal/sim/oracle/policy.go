@@ -29,7 +29,8 @@ func (o *Oracle) judgeStart(id ID) {
 	d := o.dues[dueID{id.Job, id.Due}]
 	hand := r != nil && r.hand || d != nil && d.hand
 	begun := o.begun[id] || r != nil && r.orphaned // of what was claimed by who died no store knows whether it started
-	if latest := time.Unix(id.Due, 0).Add(p.Within + slack); p.Within > 0 && !hand && !begun && !o.rules.Steps && o.now.After(latest) {
+	due := time.Unix(id.Due, 0)
+	if latest := due.Add(p.Within + slack); p.Within > 0 && !hand && !begun && due.After(o.stepped) && o.now.After(latest) {
 		o.fail("I16", "%v starts for the first time after %v, with %v to start", id, o.now.Sub(time.Unix(id.Due, 0)), p.Within)
 	}
 	o.begun[id] = true

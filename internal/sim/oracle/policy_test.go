@@ -19,7 +19,9 @@ func once() history {
 	h.Session(1, "one", epoch.Add(time.Hour), true)
 	h.Present("keyed", "a", true)
 	h.Present("keyed", "b", true)
-	h.Declared(1, "keyed", epoch, epoch.Add(10*time.Second))
+	h.Has("one", "keyed", "ten", oracle.Choice{Keep: 1, Reason: "late", MaxAge: time.Minute})
+	h.Announced(1, 1, map[string]string{"keyed": "ten"})
+	h.Declared(1, "keyed", "ten", "ten", epoch, epoch.Add(10*time.Second))
 	h.at(11 * time.Second)
 	d := h.decision("keyed")
 	d.Keyed = true
@@ -37,6 +39,7 @@ func TestPolicies(t *testing.T) {
 	t.Parallel()
 	orphan := func(h history) {
 		h.Session(2, "two", epoch.Add(time.Hour), true)
+		h.Announced(2, 1, map[string]string{"keyed": "ten"})
 		h.SessionDead(1, true)
 		c := claim()
 		c.Session, c.TakeUp, c.Seen, c.Fence, c.Crashes = 2, true, 6, 9, 1
@@ -49,6 +52,13 @@ func TestPolicies(t *testing.T) {
 	}{
 		{"started in time", "", func(h history) { h.Started(a, 6, 1) }},
 		{"started too late", "I16", func(h history) { h.at(30 * time.Second); h.Started(a, 6, 1) }},
+		{"started too late, as the clock was set", "", func(h history) { h.at(30 * time.Second); h.Stepped(); h.Started(a, 6, 1) }},
+		{"started too late, long after the clock was set", "I16", func(h history) {
+			h.at(9 * time.Second)
+			h.Stepped()
+			h.at(30 * time.Second)
+			h.Started(a, 6, 1)
+		}},
 		{"started twice", "I16", func(h history) { h.Started(a, 6, 1); orphan(h); h.Started(a, 9, 1) }},
 		{"abandoned", "", func(h history) {
 			h.Started(a, 6, 1)

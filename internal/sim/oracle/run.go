@@ -46,6 +46,7 @@ func (o *Oracle) Claimed(c Claim) {
 	if r != nil && r.State == Running && r.session == c.Session && r.nonce == c.Nonce && r.Fence == c.Fence {
 		return
 	}
+	o.byEntry(c)
 	if c.TakeUp {
 		o.takenUp(c, r)
 	} else {
@@ -231,6 +232,7 @@ func (o *Oracle) Finished(f Finish) {
 		}
 		return
 	case Fenced:
+		o.fenced[f.Fence] = o.fenced[f.Fence]
 		if holds {
 			o.fail("I4", "%v: its holder's finish is answered as fenced", f.ID)
 		}

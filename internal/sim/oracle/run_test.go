@@ -26,14 +26,14 @@ func (h history) overtaken() {
 	h.Claimed(c)
 	h.at(40 * time.Second)
 	h.SessionDead(2, false)
-	h.Claimed(oracle.Claim{Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: 6, Fence: 7, Crashes: 1})
+	h.Claimed(oracle.Claim{Hash: "ten", Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: 6, Fence: 7, Crashes: 1})
 }
 
 // again takes key a up after an attempt that failed, and starts it as the one that follows.
 func (h history) again(attempt int) {
 	fence := int64(6 + attempt)
 	h.at(time.Duration(12+attempt) * time.Second)
-	h.Claimed(oracle.Claim{Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: fence - 1, Fence: fence, Attempt: attempt})
+	h.Claimed(oracle.Claim{Hash: "ten", Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: fence - 1, Fence: fence, Attempt: attempt})
 	h.Started(a, fence, attempt+1)
 	h.Returned(fence, oracle.Error)
 	f := finish(fence)
@@ -72,7 +72,7 @@ func TestRuns(t *testing.T) {
 			h.finishes(1, oracle.None, "retry")
 			h.again(1)
 			h.at(20 * time.Second)
-			h.Claimed(oracle.Claim{Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: 7, Fence: 8, Attempt: 2})
+			h.Claimed(oracle.Claim{Hash: "ten", Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: 7, Fence: 8, Attempt: 2})
 			h.Started(a, 8, 3)
 			h.Returned(8, oracle.Panic)
 			h.Finished(oracle.Finish{ID: a, Fence: 8, Outcome: oracle.Failed, Attempt: 3, Reason: "panic", Answer: oracle.Finished})
@@ -119,7 +119,7 @@ func TestRuns(t *testing.T) {
 			h.SessionDead(2, true)
 			h.at(10 * time.Minute)
 			h.Forget()
-			h.Claimed(oracle.Claim{Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: 6, Fence: 7, Crashes: 1})
+			h.Claimed(oracle.Claim{Hash: "ten", Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: 6, Fence: 7, Crashes: 1})
 		}},
 		{"the end of an orphan whose session is forgotten", "", func(h history) {
 			c := claim()

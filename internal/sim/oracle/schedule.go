@@ -34,3 +34,20 @@ func (s Schedule) dues(from, to int64) []int64 {
 	}
 	return d
 }
+
+// next is the first due after t; false where there is none.
+func (s Schedule) next(t int64) (due int64, ok bool) {
+	end := t + s.Period
+	if s.Minutes != 0 {
+		end = max(end, t+3600)
+	}
+	for _, at := range s.At {
+		end = max(end, at)
+	}
+	for t++; t <= end; t++ {
+		if s.names(t) {
+			return t, true
+		}
+	}
+	return 0, false
+}

@@ -30,13 +30,18 @@ func (o *Oracle) ToldFinished(id ID, fence int64, out Outcome) {
 
 // ToldFenced judges what a replica says of a finish that was refused: somebody has overtaken it.
 func (o *Oracle) ToldFenced(id ID, fence int64) {
+	if told, refused := o.fenced[fence]; !refused || told {
+		o.fail("I14", "%v is told to be fenced under fence %d, and no finish was refused since it told so", id, fence)
+	}
+	o.fenced[fence] = true
 	if r := o.rows[id]; r != nil && r.Fence == fence && r.State == Running {
 		o.fail("I14", "%v is told to be fenced under fence %d, which holds it", id, fence)
 	}
 }
 
-// Told demands that of the finishes accepted in (from, to] every one was told, as it is in a calm.
+// Told demands that of the finishes and decisions accepted in (from, to] every one was told, as it is in a calm.
 func (o *Oracle) Told(from, to time.Time) {
+	o.toldDecisions(from, to)
 	for _, fence := range sorted(o.accepted, func(a, b int64) int { return int(a - b) }) {
 		if a := o.accepted[fence]; !a.told && a.at.After(from) && !a.at.After(to) {
 			o.fail("I14", "%v ended %v under fence %d, and no replica tells of it", a.id, a.outcome, fence)

@@ -56,8 +56,7 @@ type Rules struct {
 
 	Attempts int // after so many ended attempts a run may fail
 	Policy   func(job string) Policy
-	Steps    bool // the store's clock is set now and then: no start is judged as too late
-	Crashes  int  // or after so many crashes
+	Crashes  int // or after so many crashes
 
 	Partitions int
 
@@ -110,6 +109,7 @@ type Decision struct {
 type Claim struct {
 	Session, Nonce int64
 	ID             ID
+	Hash           string // the definition by which it is made
 	Exclusive      bool
 	TakeUp, Keyed  bool
 	Seen           int64 // where TakeUp
