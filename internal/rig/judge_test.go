@@ -410,7 +410,7 @@ func (j *judge) judgeFault(f line, row row, lines []line) {
 		})
 	}
 	later := row.fence > f.Fence
-	crashed := later && (row.crashes > 0 || j.stood(f)) // who has lost a session and has another did not crash
+	crashed := later && (row.crashes > 0 || j.stood(f))        // who has lost a session and has another did not crash
 	over := row.outcome == "done" || row.reason == "abandoned" // whether it was hit often enough for that is judged elsewhere
 	ok := true
 	switch f.Text {
