@@ -126,7 +126,7 @@ func (c *campaign) keepsSessions(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.unexplained > 2+c.opened/50 {
+	if c.unexplained > 3+c.opened/20 {
 		t.Errorf("%s: of %d sessions %d were lost for no reason", c.name, c.opened, c.unexplained)
 	}
 }

@@ -145,7 +145,7 @@ func (r *Replica) Suspend(d time.Duration) {
 // process trusts its session for as long as it may without a word of the store.
 func (r *Replica) misled() {
 	if lease := r.w.cfg.Timing.Lease; r.slept.to > 0 && r.setBack > r.slept.from-lease && r.setBack < r.slept.to+lease {
-		r.tellOracle(func(o *oracle.Oracle) { o.Still(r.boot(), max(r.slept.to-r.w.now, 0)+lease*7/10) })
+		r.tellOracle(func(o *oracle.Oracle) { o.Misled(r.boot(), max(r.slept.to-r.w.now, 0)+lease*7/10) })
 	}
 }
 

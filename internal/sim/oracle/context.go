@@ -17,8 +17,8 @@ type handler struct {
 	begun   time.Time
 }
 
-// host is a process that stood still, or heard nothing of the store, until then.
-type host struct{ still, deaf time.Time }
+// host is a process that stood still, heard nothing of the store, or had no clock that tells how old its session is, until then.
+type host struct{ still, deaf, misled time.Time }
 
 // Quick is how long an answer of the store is under way that nobody makes allowance for.
 const Quick = 50 * time.Millisecond
@@ -39,6 +39,12 @@ func (o *Oracle) Still(boot string, d time.Duration) {
 	o.demandEnds(boot) // it does not excuse what was late before
 	h := o.host(boot)
 	h.still = later(h.still, o.now.Add(d))
+}
+
+// Misled tells that both clocks of a process say less time than has passed, and that it will know that in so long at the latest.
+func (o *Oracle) Misled(boot string, d time.Duration) {
+	h := o.host(boot)
+	h.misled = later(h.misled, o.now.Add(d))
 }
 
 // Unheard tells that an answer of the store to a process is not Quick: it comes, or is given up, in so long.
@@ -106,7 +112,7 @@ func (o *Oracle) demandEnds(boot string) {
 // when answers came in time again.
 func (o *Oracle) demandEnd(fence int64, h *handler) {
 	s, host := o.sessions[h.session], o.host(o.boot(h.session))
-	trust := later(s.expires.Add(-o.rules.Lease*28/100), host.still.Add(o.rules.Lease/50))
+	trust := later(s.expires.Add(-o.rules.Lease*28/100), later(host.still, host.misled).Add(o.rules.Lease/50))
 	if s.steps == o.steps && o.now.After(trust) {
 		o.fail("context", "%v under fence %d of session %d goes on %v after the session could be trusted", h.id, fence, h.session, o.now.Sub(trust))
 	}

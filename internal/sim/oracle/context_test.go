@@ -37,6 +37,8 @@ func TestContexts(t *testing.T) {
 			ends(30 * time.Second)(h)
 		}, true},
 		{"goes on after it stood still", func(h history) { h.Still("two", 20*time.Second); ends(41 * time.Second)(h) }, true},
+		{"has no clock that says how late it is", func(h history) { h.Misled("two", 10*time.Second); ends(30 * time.Second)(h) }, false},
+		{"could know how late it is", func(h history) { h.Misled("two", 10*time.Second); ends(31 * time.Second)(h) }, true},
 		{"dies", func(h history) { h.Gone("two"); h.at(40 * time.Second); h.Contexts() }, false},
 		{"the store's clock is set on", func(h history) { h.Stepped(); ends(time.Hour)(h) }, false},
 
