@@ -232,7 +232,9 @@ func (o *Oracle) Finished(f Finish) {
 		}
 		return
 	case Fenced:
-		o.fenced[f.Fence] = o.fenced[f.Fence]
+		if _, told := o.fenced[f.Fence]; !told {
+			o.fenced[f.Fence] = false
+		}
 		if holds {
 			o.fail("I4", "%v: its holder's finish is answered as fenced", f.ID)
 		}
