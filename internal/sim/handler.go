@@ -95,6 +95,7 @@ func (r *Replica) progress(x *work, each time.Duration) {
 func (r *Replica) cancel(a core.Cancel) {
 	x := r.works[a.Handle]
 	if x == nil {
+		r.w.Oracle.Returned(r.back[a.Handle], EndOf(a.Cause)) // it came back too late: the loop took something else first
 		return
 	}
 	r.w.note(r.Name, "handler canceled", idOf(x.occ).String(), x.occ.Fence, a.Cause.Error())
@@ -141,6 +142,7 @@ func (r *Replica) contextEnds(x *work, cause string) {
 
 func (r *Replica) returns(x *work, err error, panicked bool) {
 	delete(r.works, x.handle)
+	r.back[x.handle] = x.occ.Fence
 	r.contextEnds(x, "")
 	if panicked {
 		err = errWork // whatever it was to return, it did not

@@ -42,6 +42,7 @@ type Replica struct {
 	armed   bool
 	spins   int
 	works   map[int64]*work
+	back    map[int64]int64 // fences of handlers that have returned, by handle: what the loop has not heard yet
 	streams map[int64]*stream
 	heard   map[string]rumour
 	said    rumour // of itself
@@ -74,7 +75,7 @@ func (r *Replica) Start() {
 	r.core = core.New(c)
 	r.inbox = nil
 	r.leads, r.stands, r.elected = 0, false, 0
-	r.works, r.streams, r.heard = map[int64]*work{}, map[int64]*stream{}, map[string]rumour{}
+	r.works, r.back, r.streams, r.heard = map[int64]*work{}, map[int64]int64{}, map[int64]*stream{}, map[string]rumour{}
 	w.note(r.Name, "starts", c.Boot, r.Version, fmt.Sprint(r.Lacks))
 	r.tell(core.JobsChanged{Jobs: r.jobs()})
 	r.after(w.between(100*time.Millisecond, 400*time.Millisecond), r.learnAll)
@@ -207,6 +208,7 @@ func (r *Replica) step() {
 			return
 		}
 	}
+	clear(r.back)
 	r.arm(now)
 }
 
