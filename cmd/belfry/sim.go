@@ -53,6 +53,16 @@ shows it again, and the exit status is 1. It is 2 where a flag is wrong.`,
 		DisableFlagParsing: true,
 	}
 	f := cmd.Flags()
+	f.SortFlags = false
+	f.Uint64Var(&s.trial.Seed, "seed", 1, "what all chance is drawn from")
+	f.Float64Var(&s.trial.Hours, "hours", 1, "how long the cluster lives; rounded up to 0.2")
+	f.IntVar(&s.trial.Replicas, "replicas", 5, "how many replicas")
+	f.StringVar(&faults, "faults", string(sim.Light), "how many faults: `light`, about 20 an hour, or heavy, about 75")
+	f.IntVar(&s.seeds, "seeds", 1, "how many clusters, of this seed and those after it, on all processors")
+	f.StringSliceVar(&s.trial.Jobs, "jobs", nil, "only these of the `jobs`")
+	f.IntSliceVar(&s.trial.Without, "without", nil, "without these faults and changes, by `number`")
+	f.IntSliceVar(&s.trial.Only, "only", nil, "with these alone, by `number`; 0 is none")
+	f.BoolVar(&s.json, "json", false, `print one JSON object, or {"error": "…"}`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := f.Parse(args)
 		if help, _ := f.GetBool("help"); help && err == nil {
@@ -68,16 +78,6 @@ shows it again, and the exit status is 1. It is 2 where a flag is wrong.`,
 		}
 		return s.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}
-	f.SortFlags = false
-	f.Uint64Var(&s.trial.Seed, "seed", 1, "what all chance is drawn from")
-	f.Float64Var(&s.trial.Hours, "hours", 1, "how long the cluster lives; rounded up to 0.2")
-	f.IntVar(&s.trial.Replicas, "replicas", 5, "how many replicas")
-	f.StringVar(&faults, "faults", string(sim.Light), "how many faults: `light`, about 20 an hour, or heavy, about 75")
-	f.IntVar(&s.seeds, "seeds", 1, "how many clusters, of this seed and those after it, on all processors")
-	f.StringSliceVar(&s.trial.Jobs, "jobs", nil, "only these of the `jobs`")
-	f.IntSliceVar(&s.trial.Without, "without", nil, "without these faults and changes, by `number`")
-	f.IntSliceVar(&s.trial.Only, "only", nil, "with these alone, by `number`; 0 is none")
-	f.BoolVar(&s.json, "json", false, `print one JSON object, or {"error": "…"}`)
 	return cmd
 }
 

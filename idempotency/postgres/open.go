@@ -52,8 +52,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Store is a store in a database. All its methods are safe for concurrent use, and block until their context ends, or
-// half a second longer where the server does not answer; where it has no deadline, ten seconds.
+// Store is a store in a database. All its methods are safe for concurrent use, and block until their context ends, where it
+// has no deadline for ten seconds. Where the server does not answer they take half a second more, and two at most where it
+// answers that, but not the end of its transaction.
 type Store struct {
 	pool     *pgxpool.Pool // the caller's
 	calls    *pgxpool.Pool

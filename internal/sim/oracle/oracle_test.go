@@ -22,6 +22,15 @@ type history struct {
 
 func unix(s int) int64 { return epoch.Unix() + int64(s) }
 
+// breaks demands that the first violation is one of the law; empty: that there is none.
+func (h history) breaks(t *testing.T, law string) {
+	t.Helper()
+	v := h.Violations()
+	if law == "" && len(v) > 0 || law != "" && (len(v) == 0 || v[0].Law != law) {
+		t.Errorf("found %v, want %q", v, law)
+	}
+}
+
 func (h history) at(d time.Duration) { h.At(epoch.Add(d)) }
 
 func id(job, key string, due int) oracle.ID { return oracle.ID{Job: job, Key: key, Due: unix(due)} }

@@ -32,6 +32,7 @@ type fate struct {
 	reason  string
 }
 
+// String says what becomes of the due, behind its name.
 func (f fate) String() string {
 	if f.outcome == None {
 		return "runs"

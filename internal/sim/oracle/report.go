@@ -54,7 +54,8 @@ func (o *Oracle) toldDecisions(from, to time.Time) {
 	}
 }
 
-// ToldTakenUp judges what a replica says of an orphan that it has taken up. One that was released between the sweep that saw it and its claim was none, which no answer says.
+// ToldTakenUp judges what a replica says of an orphan that it has taken up. One that was released between the sweep that saw it and its
+// claim was none, which no answer says.
 func (o *Oracle) ToldTakenUp(id ID, fence int64, crashes int) {
 	if t := o.tenures[fence]; t == nil || t.id != id || t.crashes != crashes {
 		o.fail("I14", "%v is told to be taken up under fence %d after %d crashes, and no such claim was won", id, fence, crashes)
