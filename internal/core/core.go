@@ -158,10 +158,11 @@ func (c *Core) Wake() time.Duration {
 		at = min(at, c.timers[0].at)
 	}
 	if s := c.session; s != nil {
-		at = min(at, c.now.Mono+c.cfg.trustFor()-s.age(c.now))
+		at = min(at, s.until.Mono)
+		at = c.until(at, s.until.Wall, c.now.Wall)
 	}
-	if due, ok := c.storeDues.first(); ok && c.ready() {
-		at = c.until(at, due, c.storeNow())
+	if due, ok := c.storeDues.table.First(); ok && c.ready() {
+		at = min(at, c.now.Mono+micros(due-c.clock.micro(c.now.Mono)))
 	}
 	if due, ok := c.wallDues.first(); ok && !c.draining {
 		at = c.until(at, due, c.now.Wall)
@@ -182,6 +183,11 @@ func (c *Core) Wake() time.Duration {
 		at = min(at, c.tokenAt)
 	}
 	return max(at, c.now.Mono)
+}
+
+// micros is so many microseconds, or an hour where they are more: a due may be centuries away.
+func micros(n int64) time.Duration {
+	return time.Duration(min(n, time.Hour.Microseconds())) * time.Microsecond
 }
 
 // until is the instant at which due has come, but not after at: a due may be centuries away.

@@ -84,12 +84,12 @@ func (c *Core) decide(j *job) (spent int) {
 	}
 	j.deciding = true
 	hedged := c.rankOf(j) > 0
-	c.decides.add(d, func(a idempotency.Decided) {
+	c.decides.add(d, func(d idempotency.Decision, a idempotency.Decided) {
 		j.deciding = false
 		c.reserve(j, -d.Claim)
 		c.decided(j, d, a, hedged)
 		c.tellTwoLead(j, d, a)
-	}, func() {
+	}, func(d idempotency.Decision) {
 		j.deciding = false
 		c.reserve(j, -d.Claim)
 	})
