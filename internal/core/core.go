@@ -192,8 +192,8 @@ func micros(n int64) time.Duration {
 
 // until is the instant at which due has come, but not after at: a due may be centuries away.
 func (c *Core) until(at time.Duration, due, now time.Time) time.Duration {
-	if wait := due.Sub(now); wait < at-c.now.Mono {
-		return c.now.Mono + wait
+	if due.Before(now.Add(at - c.now.Mono)) {
+		return c.now.Mono + due.Sub(now)
 	}
 	return at
 }
