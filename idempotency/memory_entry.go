@@ -147,7 +147,8 @@ func (c *call) write(e *entry, d Decision, by holder) {
 // writeRuns writes the runs of a decision about a job without keys.
 func (c *call) writeRuns(e *entry, d Decision, by holder) {
 	id := ID{Job: d.Job, Key: e.runKey()}
-	held := c.exclusive[keyOf(id)] != nil // before this decision wrote any
+	holder := c.exclusive[keyOf(id)] // before this decision wrote any
+	held := holder != nil
 	others := slices.Clone(c.waiting[keyOf(id)])
 	overtakes := held && !d.CatchUp && d.Overlap == OverlapCancel
 	skips := held && !d.CatchUp && (d.Overlap == OverlapSkip || d.Overlap == OverlapQueue && len(others) > 0)
@@ -159,15 +160,16 @@ func (c *call) writeRuns(e *entry, d Decision, by holder) {
 			continue
 		}
 		r := c.insert(id, by)
+		newer := held && holder.ID.Due.After(due)
 		switch {
-		case skips:
+		case skips && !newer:
 			c.apply(r, Finish{Outcome: Skipped, Reason: "overlap"}, c.now)
 		case claims < d.Claim && (parallel || !held && !c.busy(id)):
 			c.run(r, by.nonce, !parallel, d.Term)
 			claims++
 		default:
 			c.apply(r, Finish{Outcome: Wait, Wake: c.now}, c.now)
-			if overtakes {
+			if overtakes && !newer {
 				c.overtake(id, others, c.now)
 			}
 		}

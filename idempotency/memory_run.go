@@ -53,24 +53,30 @@ func (c *call) claimNew(x Claim, nonce int64) Answer {
 	case !open:
 		return Answer{Verdict: Closed}
 	case x.Exclusive && c.busy(x.ID):
-		c.recordBusy(x, nonce)
-		return Answer{Verdict: Busy}
+		return Answer{Verdict: Busy, Recorded: c.recordBusy(x, nonce)}
 	}
 	r := c.insert(x.ID, holder{c.by.id, nonce})
 	c.run(r, nonce, x.Exclusive, x.Term)
 	return won(r)
 }
 
-func (c *call) recordBusy(x Claim, nonce int64) {
+// recordBusy records what a claim says of a run whose key is held, and returns its outcome.
+func (c *call) recordBusy(x Claim, nonce int64) Outcome {
+	record, overtakes := x.OnBusy, x.Overtake
 	others := slices.Clone(c.waiting[keyOf(x.ID)])
-	if x.OnQueued != nil && len(others) > 0 {
-		c.recordRun(x.ID, x.OnQueued, nonce)
-		return
+	switch {
+	case x.OnNewer != nil && c.exclusive[keyOf(x.ID)].ID.Due.After(x.ID.Due):
+		record, overtakes = x.OnNewer, false
+	case x.OnQueued != nil && len(others) > 0:
+		record = x.OnQueued
+	case record == nil:
+		return 0
 	}
-	c.recordRun(x.ID, x.OnBusy, nonce)
-	if x.Overtake {
+	c.recordRun(x.ID, record, nonce)
+	if overtakes {
 		c.overtake(x.ID, others, c.now)
 	}
+	return record.Outcome
 }
 
 // recordRun records that a run never ran, or waits; a nil f records nothing.

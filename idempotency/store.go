@@ -100,9 +100,9 @@ type Entries interface {
 	// Key, or the job's name):
 	//
 	//   - when a run of the same (job, key) that this decision did not write is
-	//     running exclusively: waiting where CatchUp or OverlapCancel, which overtakes as Claim.Overtake does; waiting where
-	//     OverlapQueue and no run of the key that this decision did not write waits; else skipped (overlap), unless OverlapAllow;
-	//     (CatchUp comes first: then Overlap is without effect);
+	//     running exclusively: waiting where CatchUp, whatever Overlap says; else, unless OverlapAllow, waiting where that run's due is
+	//     newer, whatever Overlap says; waiting where OverlapCancel, which overtakes as Claim.Overtake does; waiting where
+	//     OverlapQueue and no run of the key that this decision did not write waits; else skipped (overlap);
 	//   - else, oldest due first, running under (session, nonce), exclusively,
 	//     while Claim allows and no run of this decision already holds the key; or, where OverlapAllow, not exclusively, while Claim allows;
 	//   - else waiting, its wake time the store's now.
@@ -136,7 +136,7 @@ type Runs interface {
 	//	Early            due > store's now + tolerance
 	//	Expired          due < store's now - horizon; OnExpired, if set, is recorded where the due is open
 	//	Closed           the due is not open
-	//	Busy             Exclusive, and a run of (job, key) is running exclusively; OnBusy, if set, is recorded
+	//	Busy             Exclusive, and a run of (job, key) is running exclusively; OnBusy, if set, is recorded, or OnQueued or OnNewer
 	//	Won              a row is written, running, with a new fence
 	//
 	// A take-up:

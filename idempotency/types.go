@@ -83,7 +83,8 @@ type Decision struct {
 	Term         int64       // of the runs that are claimed here: see Claim.Term
 }
 
-// Overlap says what becomes of a run whose key another run holds.
+// Overlap says what becomes of a run whose key another run holds, of the same or an older due. For one of a newer due it waits,
+// but for OverlapAllow.
 type Overlap int
 
 // The ways to overlap.
@@ -167,8 +168,9 @@ type Claim struct {
 
 	// What an insert records instead, in the same transaction, as the run's
 	// ended or waiting row; nil: nothing. ID and Fence are not used. OnQueued, which needs an OnBusy that waits, is recorded
-	// instead of that where another run of (job, key) waits.
-	OnBusy, OnQueued, OnExpired *Finish
+	// instead of that where another run of (job, key) waits. OnNewer, which waits and needs an OnBusy, is recorded instead of both,
+	// and nothing is overtaken, where the run that holds the key has a newer due: who comes late is not skipped for that.
+	OnBusy, OnQueued, OnNewer, OnExpired *Finish
 
 	// Overtake says that an insert which is Busy tells the run that holds the key to end: its Cancel becomes Overtaken,
 	// unless it is set, or its due is newer; and that runs of (job, key) with older dues which wait are ended as skipped (overtaken), their
@@ -185,7 +187,7 @@ const (
 // Verdict answers a claim or a pass.
 type Verdict int
 
-// The verdicts. Only Won and Taken settle a key, besides what OnBusy and
+// The verdicts. Only Won and Taken settle a key, besides what OnBusy, OnQueued, OnNewer and
 // OnExpired recorded.
 const (
 	Won Verdict = iota + 1
@@ -198,14 +200,15 @@ const (
 )
 
 // Answer is a claim's. Fence, Attempt and Crashes are set where Won; Retry
-// where Early: when to ask again.
+// where Early: when to ask again; Recorded where Busy: the outcome of what was recorded, none for nothing.
 type Answer struct {
-	Verdict Verdict
-	Fence   int64
-	Attempt int // attempts that ended
-	Crashes int
-	Retry   time.Duration
-	Payload []byte // of a run by hand
+	Verdict  Verdict
+	Fence    int64
+	Attempt  int // attempts that ended
+	Crashes  int
+	Retry    time.Duration
+	Payload  []byte // of a run by hand
+	Recorded Outcome
 }
 
 // Outcome is how a run ended, or that it waits.

@@ -240,8 +240,10 @@ func (id ID) Validate() error {
 func (c Claim) Validate() error {
 	errs := append(make([]error, 0, maxErrors), c.ID.Validate(), checkString("hash", c.Hash, 1, maxString))
 	switch {
-	case c.TakeUp && (c.OnBusy != nil || c.OnQueued != nil || c.OnExpired != nil || c.Overtake):
-		errs = append(errs, errors.New("a take-up records nothing; leave OnBusy, OnQueued and OnExpired nil, and Overtake false"))
+	case c.TakeUp && (c.OnBusy != nil || c.OnQueued != nil || c.OnNewer != nil || c.OnExpired != nil || c.Overtake):
+		errs = append(errs, errors.New("a take-up records nothing; leave OnBusy, OnQueued, OnNewer and OnExpired nil, and Overtake false"))
+	case c.OnNewer != nil && (c.OnBusy == nil || c.OnNewer.Outcome != Wait || !c.Exclusive):
+		errs = append(errs, errors.New("OnNewer is a wait of an exclusive claim, instead of its OnBusy; set both, or leave it nil"))
 	case (c.OnQueued != nil || c.Overtake) && (c.OnBusy == nil || c.OnBusy.Outcome != Wait || !c.Exclusive):
 		errs = append(errs, errors.New("OnQueued and Overtake are for an exclusive claim that waits where the key is held; set OnBusy to a wait"))
 	case c.OnQueued != nil && c.Overtake:
@@ -251,7 +253,7 @@ func (c Claim) Validate() error {
 	case c.TakeUp && c.Seen < 0, !c.TakeUp && c.Seen != 0:
 		errs = append(errs, fmt.Errorf("seen fence %d; set that of the run to take up, and none for an insert", c.Seen))
 	}
-	for _, f := range []*Finish{c.OnBusy, c.OnQueued, c.OnExpired} {
+	for _, f := range []*Finish{c.OnBusy, c.OnQueued, c.OnNewer, c.OnExpired} {
 		if f == nil {
 			continue
 		}

@@ -64,6 +64,7 @@ func TestRefusals(t *testing.T) {
 			c.TakeUp, c.OnBusy = true, &idempotency.Finish{Outcome: idempotency.Skipped}
 		}), "a take-up records nothing"},
 		{claim(func(c *idempotency.Claim) { c.OnBusy = &idempotency.Finish{Outcome: idempotency.Done} }), "never ran"},
+		{claim(func(c *idempotency.Claim) { c.OnNewer = &idempotency.Finish{Outcome: idempotency.Wait, Wake: due} }), "OnNewer is a wait"},
 		{claim(func(c *idempotency.Claim) { c.OnExpired = &idempotency.Finish{Outcome: idempotency.Wait} }), "set Wake"},
 		{decision(func(d *idempotency.Decision) { d.Seen.Job = "other" }), `the entry of job "other"`},
 		{decision(func(d *idempotency.Decision) { d.Claim = -1 }), "claim is -1"},

@@ -62,7 +62,9 @@ func (x *claiming) judge() {
 		}
 		k := jobKey{c.ID.Job, c.ID.Key}
 		holder, held := x.held[k]
-		facts.Held = held && holder != refOf(c.ID)
+		if held && holder != refOf(c.ID) {
+			facts.Held = rule.HeldBy(holder.due > c.ID.Due.Unix())
+		}
 		facts.Queued = len(x.waiting[k]) > 0
 		answer, write := by.Judge(c, facts)
 		x.answers[i] = answer
@@ -83,6 +85,8 @@ func (x *claiming) apply(write rule.Write, c idempotency.Claim, r *row, answer i
 		}
 	case rule.RecordQueued:
 		x.record(c.ID, c.OnQueued)
+	case rule.RecordNewer:
+		x.record(c.ID, c.OnNewer)
 	case rule.RecordExpired:
 		x.record(c.ID, c.OnExpired)
 	case rule.EndTold:

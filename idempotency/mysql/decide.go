@@ -223,9 +223,12 @@ func (x *changes) findContested(refs []ref, keys, overtake []jobKey, lock string
 
 func (x *deciding) decideRuns(c *changes, d idempotency.Decision) {
 	k := jobKey{d.Job, rule.RunKey(x.entries[d.Job])}
-	_, held := c.held[k]
+	var holder time.Time
+	if r, held := c.held[k]; held {
+		holder = time.Unix(r.due, 0)
+	}
 	others := slices.Clone(c.waiting[k])
-	o := rule.Overlapping(d, held, len(others) > 0, x.now)
+	o := rule.Overlapping(d, holder, len(others) > 0, x.now)
 	claims := o.Claim
 	for _, due := range d.Run {
 		run := idempotency.Claim{ID: x.id(d, due), Exclusive: o.Exclusive, Term: d.Term}
@@ -235,8 +238,9 @@ func (x *deciding) decideRuns(c *changes, d idempotency.Decision) {
 			claims--
 			c.run(nil, run, 0)
 		default:
-			c.record(run.ID, &o.Idle)
-			if o.Overtake {
+			idle, overtakes := o.Idle(due)
+			c.record(run.ID, &idle)
+			if overtakes {
 				c.overtake(run.ID, others)
 			}
 		}

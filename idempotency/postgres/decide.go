@@ -159,11 +159,11 @@ func (x *deciding) decideRuns(decisions []idempotency.Decision) error {
 	for _, d := range decisions {
 		id := idempotency.ID{Job: d.Job, Key: x.keys[d.Job]}
 		beside := rivals[keyOf(id)]
-		if looks(d) && overlaps[d.Job] && beside.holder == nil {
+		if looks(d) && !overlaps[d.Job].IsZero() && beside.holder == nil {
 			return errAgain // it began between the two looks
 		}
 		plan := rule.Overlapping(d, overlaps[d.Job], len(beside.waiting) > 0, x.now)
-		claims, waits := plan.Claim, false
+		claims := plan.Claim
 		for _, id.Due = range d.Run {
 			if _, ok := old[identityOf(id)]; ok {
 				continue
@@ -173,12 +173,13 @@ func (x *deciding) decideRuns(decisions []idempotency.Decision) error {
 				claims--
 				held = append(held, run)
 			} else {
-				run.finish, waits = &plan.Idle, true
+				idle, overtakes := plan.Idle(id.Due)
+				run.finish = &idle
+				if overtakes {
+					over.add(id, beside)
+				}
 			}
 			rows = append(rows, run)
-			if waits && plan.Overtake {
-				over.add(id, beside)
-			}
 		}
 	}
 	if err := x.overtake(over); err != nil {
@@ -221,21 +222,22 @@ func (x *deciding) rivals(decisions []idempotency.Decision) (map[jobKey]rivals, 
 	return again, stay(again, found)
 }
 
-// overlaps returns the jobs whose key a run holds. It goes on doing so until the call has committed.
-func (x *deciding) overlaps(decisions []idempotency.Decision) (map[string]bool, error) {
+// overlaps returns the dues of the runs that hold the keys of jobs. They go on doing so until the call has committed.
+func (x *deciding) overlaps(decisions []idempotency.Decision) (map[string]time.Time, error) {
 	var job []string
 	var key [][]byte
 	for _, d := range decisions {
 		job, key = append(job, d.Job), append(key, []byte(x.keys[d.Job]))
 	}
-	m := make(map[string]bool)
+	m := make(map[string]time.Time)
 	err := x.query(func(r pgx.Rows) error {
 		var job string
-		err := r.Scan(&job)
-		m[job] = true
+		var due time.Time
+		err := r.Scan(&job, &due)
+		m[job] = due
 		return err
-	}, `SELECT o.job FROM unnest($2::text[], $3::bytea[]) u(job, key)
-CROSS JOIN LATERAL (SELECT o.job FROM belfry_running o WHERE o.space = $1 AND o.job = u.job AND o.key = u.key AND o.slot = '' FOR KEY SHARE) o`,
+	}, `SELECT o.job, o.due FROM unnest($2::text[], $3::bytea[]) u(job, key)
+CROSS JOIN LATERAL (SELECT o.job, o.due FROM belfry_running o WHERE o.space = $1 AND o.job = u.job AND o.key = u.key AND o.slot = '' FOR KEY SHARE) o`,
 		x.space, job, key)
 	return m, err
 }

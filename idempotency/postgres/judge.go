@@ -147,30 +147,34 @@ func (r *round) look() error {
 		var told *int16
 		var payload []byte
 		var exclusive bool
-		err := rows.Scan(&f.Fresh, &f.Open, &f.Held, &f.Marked, &f.BootLives, &exclusive,
+		var newer *bool
+		err := rows.Scan(&f.Fresh, &f.Open, &newer, &f.Marked, &f.BootLives, &exclusive,
 			&state, &fence, &attempt, &crashes, &payload, &session, &nonce, &wake, &told)
 		if state != nil {
 			f.Row = &rule.Row{State: *state, Fence: *fence, Attempt: *attempt, Crashes: *crashes, Payload: payload,
 				Session: *session, Nonce: *nonce, Wake: at(wake), Cancel: cancelOf(told)}
 		}
+		if newer != nil {
+			f.Held = rule.HeldBy(*newer)
+		}
 		if x := &r.batch[r.order[len(r.facts)]]; contests(x) {
 			beside := r.rivals[keyOf(x.ID)]
 			f.Queued = len(beside.waiting) > 0
-			if f.Held && beside.holder == nil && err == nil {
+			if newer != nil && beside.holder == nil && err == nil {
 				err = errAgain // it began between the two looks
 			}
 		}
 		r.facts = append(r.facts, f)
 		r.holder = append(r.holder, exclusive && state != nil && *state == idempotency.Running)
 		return err
-	}, `SELECT f.fresh IS NOT NULL, d.open IS NOT NULL, o.held IS NOT NULL, coalesce(m.marked, false), coalesce(m.lives, false), coalesce(r.exclusive, false),
+	}, `SELECT f.fresh IS NOT NULL, d.open IS NOT NULL, o.newer, coalesce(m.marked, false), coalesce(m.lives, false), coalesce(r.exclusive, false),
   r.state, r.fence, r.attempt, r.crashes, r.payload, r.session, r.nonce, r.wake, r.cancel
 FROM unnest($4::text[], $5::timestamptz[], $6::bytea[], $7::bytea[], $8::bytea[]) WITH ORDINALITY u(job, due, key, request, hash, n)
 LEFT JOIN LATERAL (SELECT true AS fresh FROM belfry_definition d, belfry_entry e WHERE d.session = $2 AND d.job = u.job AND d.hash = u.hash
   AND e.space = $1 AND e.job = u.job AND e.key = '' AND e.hash = u.hash LIMIT 1) f ON true
 LEFT JOIN LATERAL (SELECT true AS open FROM belfry_due d WHERE d.space = $1 AND d.due = u.due AND d.job = u.job AND d.closed IS NULL LIMIT 1) d ON true
 LEFT JOIN LATERAL (SELECT * FROM belfry_run r WHERE r.space = $1 AND r.due = u.due AND r.job = u.job AND r.key = u.key AND r.request = u.request LIMIT 1) r ON true
-LEFT JOIN LATERAL (SELECT true AS held FROM belfry_running o WHERE o.space = $1 AND o.job = u.job AND o.key = u.key AND o.slot = ''
+LEFT JOIN LATERAL (SELECT o.due > u.due AS newer FROM belfry_running o WHERE o.space = $1 AND o.job = u.job AND o.key = u.key AND o.slot = ''
   AND (o.due <> u.due OR o.request <> u.request) LIMIT 1) o ON true
 LEFT JOIN LATERAL (SELECT s.marked IS NOT NULL AS marked, EXISTS (
     SELECT FROM belfry_session l WHERE l.space = $1 AND l.marked IS NULL AND l.expires > $3 AND l.boot = s.boot) AS lives
@@ -189,7 +193,9 @@ func (r *round) judge() (some bool) {
 		x := r.batch[i]
 		f := r.facts[n]
 		k := key{x.ID.Job, x.ID.Key}
-		f.Held = f.Held || taken[k]
+		if f.Held == rule.Free && taken[k] {
+			f.Held = rule.Older
+		}
 		r.answers[i], r.writes[n] = claimer.Judge(x, f)
 		if w := r.writes[n]; x.Exclusive && (w == rule.Insert || w == rule.TakeUp) {
 			taken[k] = true
@@ -269,6 +275,9 @@ func (r *round) collect(w *writing, n int) {
 		}
 	case rule.RecordQueued:
 		run.finish = x.OnQueued
+		w.rows = append(w.rows, run)
+	case rule.RecordNewer:
+		run.finish = x.OnNewer
 		w.rows = append(w.rows, run)
 	case rule.RecordExpired:
 		run.finish = x.OnExpired

@@ -110,8 +110,8 @@ func (c *call) decideRuns(id idempotency.ID, d idempotency.Decision, nonce int64
 	if err != nil {
 		return err
 	}
-	if o.Overtake { // before a run of this decision waits
-		id.Due = dues[len(dues)-1]
+	id.Due = dues[len(dues)-1]
+	if _, overtakes := o.Idle(id.Due); overtakes { // before a run of this decision waits
 		if err := c.overtake(id); err != nil {
 			return err
 		}
@@ -121,7 +121,8 @@ func (c *call) decideRuns(id idempotency.ID, d idempotency.Decision, nonce int64
 			o.Claim--
 			_, err = c.insertRunning(id, nonce, o.Exclusive, d.Term)
 		} else {
-			err = c.insertIdle(id, o.Idle, nonce)
+			idle, _ := o.Idle(id.Due)
+			err = c.insertIdle(id, idle, nonce)
 		}
 		if err != nil {
 			return err
@@ -147,12 +148,12 @@ func (c *call) absent(id idempotency.ID, dues []time.Time) (list []time.Time, er
 // overlap asks what the decision's runs find, before it writes one.
 func (c *call) overlap(id idempotency.ID, d idempotency.Decision) (o rule.Overlap, err error) {
 	id.Due = time.Time{} // of no row
-	held, err := c.isBusy(id)
+	holder, err := c.holder(id)
 	queued := false
-	if err == nil && held && d.Overlap == idempotency.OverlapQueue {
+	if err == nil && !holder.IsZero() && d.Overlap == idempotency.OverlapQueue {
 		queued, err = c.isQueued(id)
 	}
-	return rule.Overlapping(d, held, queued, c.now), err
+	return rule.Overlapping(d, holder, queued, c.now), err
 }
 
 // decidedRuns are the rows that the decision wrote and nobody claimed since.

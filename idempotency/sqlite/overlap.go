@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"time"
+
 	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/idempotency/internal/rule"
 )
@@ -12,24 +14,24 @@ func (c *call) isQueued(id idempotency.ID) (bool, error) {
 		c.by.space, id.Job, []byte(id.Key))
 }
 
-// recordBusy records what the claim says of a run whose key is held.
-func (c *call) recordBusy(x idempotency.Claim, nonce int64) error {
+// busy answers a claim whose key a run of that due holds, and records what it says of that.
+func (c *call) busy(x idempotency.Claim, holder time.Time, nonce int64) (a idempotency.Answer, err error) {
+	a.Verdict = idempotency.Busy
+	queued := false
 	if x.OnQueued != nil {
-		queued, err := c.isQueued(x.ID)
-		if err != nil {
-			return err
-		}
-		if queued {
-			return c.insertIdle(x.ID, *x.OnQueued, nonce)
+		if queued, err = c.isQueued(x.ID); err != nil {
+			return a, err
 		}
 	}
-	if x.OnBusy == nil {
-		return nil
+	record, w := rule.Busy(x, rule.HeldBy(holder.After(x.ID.Due)), queued)
+	if w == rule.Nothing {
+		return a, nil
 	}
-	if err := c.insertIdle(x.ID, *x.OnBusy, nonce); err != nil || !x.Overtake {
-		return err
+	a.Recorded = record.Outcome
+	if err := c.insertIdle(x.ID, *record, nonce); err != nil || w != rule.RecordBusy || !x.Overtake {
+		return a, err
 	}
-	return c.overtake(x.ID)
+	return a, c.overtake(x.ID)
 }
 
 // overtake tells the run that holds the key to end, unless its due is newer, and ends those of older dues that wait.

@@ -69,14 +69,17 @@ WHERE space = ? AND due = ? AND job = ? AND key = ? AND request = ?`,
 	return &x, nil
 }
 
-// isBusy reports whether another run of the job and key runs exclusively.
-func (c *call) isBusy(id idempotency.ID) (bool, error) {
+// holder is the due of another run of the job and key that runs exclusively; zero: none.
+func (c *call) holder(id idempotency.ID) (time.Time, error) {
 	var due int64
 	var request []byte
 	held, err := c.get([]any{&due, &request},
 		`SELECT due, request FROM belfry_run INDEXED BY belfry_run_exclusive WHERE space = ? AND job = ? AND key = ? AND exclusive = 1`,
 		c.by.space, id.Job, []byte(id.Key))
-	return held && (due != id.Due.Unix() || string(request) != id.Request), err
+	if !held || due == id.Due.Unix() && string(request) == id.Request {
+		return time.Time{}, err
+	}
+	return time.Unix(due, 0).UTC(), err
 }
 
 const insertRunning = `INSERT INTO belfry_run (space, due, job, key, request, state, fence, term, session, nonce, exclusive, started)

@@ -133,14 +133,14 @@ func (c *call) recordExpired(x idempotency.Claim, v idempotency.Verdict, nonce i
 // claimAbsent claims an admitted run that has no row: it is busy, or this is a
 // snapshot and the insert is still to be done.
 func (c *call) claimAbsent(x idempotency.Claim, nonce int64) (a idempotency.Answer, err error) {
-	held := false
 	if x.Exclusive {
-		if held, err = c.isBusy(x.ID); err != nil {
+		holder, err := c.holder(x.ID)
+		if err != nil {
 			return a, err
 		}
-	}
-	if held {
-		return idempotency.Answer{Verdict: idempotency.Busy}, c.recordBusy(x, nonce)
+		if !holder.IsZero() {
+			return c.busy(x, holder, nonce)
+		}
 	}
 	fence, err := c.insertRunning(x.ID, nonce, x.Exclusive, x.Term)
 	return idempotency.Answer{Verdict: idempotency.Won, Fence: fence}, err
@@ -165,8 +165,8 @@ func (c *call) takeUp(r *row, x idempotency.Claim, nonce int64) (a idempotency.A
 	if x.Exclusive {
 		// An orphan that ran exclusively still holds its key itself; one that
 		// did not may find the key held.
-		held, err := c.isBusy(x.ID)
-		if err != nil || held {
+		holder, err := c.holder(x.ID)
+		if err != nil || !holder.IsZero() {
 			return idempotency.Answer{Verdict: idempotency.Busy}, err
 		}
 	}

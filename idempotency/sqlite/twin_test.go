@@ -222,6 +222,10 @@ func (r *chooser) claim() call1 {
 				queued := r.content(idempotency.Skipped)
 				c[k].OnQueued = &queued
 			}
+			if c[k].Exclusive && r.IntN(2) == 0 {
+				newer := r.content(idempotency.Wait)
+				c[k].OnNewer = &newer
+			}
 		}
 	}
 	nonce := int64(r.IntN(50))

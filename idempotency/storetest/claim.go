@@ -173,7 +173,7 @@ func busyRecords(b *bundle) {
 	skip := r.insert("k", due.Add(time.Second))
 	skip.OnBusy = &idempotency.Finish{Outcome: idempotency.Skipped, Reason: "overlap", Text: "still running"}
 	skip.OnExpired = &idempotency.Finish{Outcome: idempotency.Missed, Reason: "late"}
-	r.gets(idempotency.Busy, skip)
+	r.records(skip, idempotency.Skipped)
 	row := b.row(skip.ID)
 	want(b.T, "state", row.State, idempotency.Ended)
 	want(b.T, "outcome", row.Outcome, idempotency.Skipped)
@@ -188,7 +188,7 @@ func busyRecords(b *bundle) {
 
 	wait := r.insert("k", due.Add(2*time.Second))
 	wait.OnBusy = &idempotency.Finish{Outcome: idempotency.Wait, Wake: due.Add(5 * time.Second)}
-	r.gets(idempotency.Busy, wait)
+	r.records(wait, idempotency.Wait)
 	row = b.row(wait.ID)
 	want(b.T, "state", row.State, idempotency.Waiting)
 	want(b.T, "fence", row.Fence, 0)

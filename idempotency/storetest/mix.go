@@ -137,6 +137,7 @@ func (m *mixer) insert(ctx context.Context) error {
 		c := m.now.insert(fmt.Sprint("k", m.rng.IntN(3)), m.due[m.rng.IntN(len(m.due))])
 		if m.rng.IntN(8) == 0 {
 			c.OnBusy = &idempotency.Finish{Outcome: idempotency.Wait, Wake: m.due[0]}
+			c.OnNewer = c.OnBusy
 		}
 		batch = append(batch, c)
 	}

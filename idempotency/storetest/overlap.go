@@ -187,13 +187,13 @@ func claimQueuesOne(b *bundle) {
 	b.in(key("other", due[1]), idempotency.Waiting) // another key's wait is no matter
 	b.skips(key("k", due[2]), "overlap")
 	want(b.T, "text of the skipped", b.row(key("k", due[2])).Text, "another one waits")
-	r.gets(idempotency.Busy, r.queues("k", due[3]))
+	r.records(r.queues("k", due[3]), idempotency.Skipped)
 	b.skips(key("k", due[3]), "overlap")
 	r.gets(idempotency.Taken, r.queues("k", due[3]))
 
 	b.finishes(idempotency.Finished, done(key("k", due[0]), first))
 	second := r.wins(r.takeUp(key("k", due[1]), 0)).Fence
-	r.gets(idempotency.Busy, r.queues("k", due[4]))
+	r.records(r.queues("k", due[4]), idempotency.Wait)
 	b.in(key("k", due[4]), idempotency.Waiting) // none waits any more
 	b.finishes(idempotency.Finished, waits(key("k", due[1]), second, due[0]))
 }

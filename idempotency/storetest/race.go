@@ -13,6 +13,7 @@ const racers = 8
 var raceLaws = []law{
 	{"OneClaimerWins", oneClaimerWins},
 	{"OneDueOfAKeyWins", oneDueOfAKeyWins},
+	{"OlderDuesWaitForTheWinner", olderDuesWaitForTheWinner},
 	{"OneTakeUpWins", oneTakeUpWins},
 	{"OneDecisionWins", oneDecisionWins},
 	{"OneFinishCounts", oneFinishCounts},

@@ -71,7 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}{
 		{"Session", sessionLaws}, {"Declare", declareLaws}, {"Decide", decideLaws}, {"Lag", lagLaws},
 		{"Claim", claimLaws}, {"TakeUp", takeUpLaws}, {"Repeat", repeatLaws}, {"Fence", fenceLaws}, {"Finish", finishLaws},
-		{"Overlap", overlapLaws}, {"Cancel", cancelLaws}, {"Retire", retireLaws},
+		{"Overlap", overlapLaws}, {"Newer", newerLaws}, {"Cancel", cancelLaws}, {"Retire", retireLaws},
 		{"Pass", passLaws}, {"Prune", pruneLaws}, {"Bytes", byteLaws}, {"Batch", batchLaws},
 		{"History", historyLaws}, {"Overview", overviewLaws},
 		{"Control", controlLaws}, {"Pause", pauseLaws}, {"Trigger", triggerLaws}, {"Skip", skipLaws}, {"Backfill", backfillLaws},

@@ -22,14 +22,32 @@ type Facts struct {
 	Fresh bool // the entry has the claim's hash, and the session announced it
 	Open  bool // the due is open
 	Row   *Row // nil: there is none
-	Held  bool // another run of the job and key is running exclusively
+	Held  Held // what run of the job and key, but this one, is running exclusively
 
-	// Queued says that another run of the job and key waits; an insert that is Held and has an OnQueued looks at it, no other does.
+	// Queued says that another run of the job and key waits; an insert whose key is held and that has an OnQueued looks at it, no other does.
 	Queued bool
 
 	// Of the session under which Row is running.
 	Marked    bool // marked dead
 	BootLives bool // a live session of the same boot exists: its process did not crash
+}
+
+// Held is what run holds a key, by its due.
+type Held int
+
+// What holds a key. Older includes those of the same due, and another request.
+const (
+	Free Held = iota
+	Older
+	Newer
+)
+
+// HeldBy is what a run is to another of its key that finds it running exclusively.
+func HeldBy(newer bool) Held {
+	if newer {
+		return Newer
+	}
+	return Older
 }
 
 // Claimer is whose claims are judged, and when.
@@ -49,6 +67,7 @@ const (
 	TakeUp
 	RecordBusy    // the claim's OnBusy, as the run's row; where the claim overtakes, what it overtakes is told or ended too
 	RecordQueued  // the claim's OnQueued
+	RecordNewer   // the claim's OnNewer
 	RecordExpired // the claim's OnExpired
 	EndTold       // the row, which is running, ends as Told says
 )
@@ -77,13 +96,27 @@ func (c Claimer) insert(x idempotency.Claim, f Facts) (idempotency.Answer, Write
 		return idempotency.Answer{Verdict: idempotency.Expired}, when(x.OnExpired != nil && f.Open, RecordExpired)
 	case !f.Open:
 		return idempotency.Answer{Verdict: idempotency.Closed}, Nothing
-	case x.Exclusive && f.Held:
-		if x.OnQueued != nil && f.Queued {
-			return idempotency.Answer{Verdict: idempotency.Busy}, RecordQueued
+	case x.Exclusive && f.Held != Free:
+		record, w := Busy(x, f.Held, f.Queued)
+		if w == Nothing {
+			return idempotency.Answer{Verdict: idempotency.Busy}, w
 		}
-		return idempotency.Answer{Verdict: idempotency.Busy}, when(x.OnBusy != nil, RecordBusy)
+		return idempotency.Answer{Verdict: idempotency.Busy, Recorded: record.Outcome}, w
 	}
 	return idempotency.Answer{Verdict: idempotency.Won}, Insert
+}
+
+// Busy is what is recorded of an insert whose key is held.
+func Busy(x idempotency.Claim, held Held, queued bool) (*idempotency.Finish, Write) {
+	switch {
+	case x.OnNewer != nil && held == Newer:
+		return x.OnNewer, RecordNewer
+	case x.OnQueued != nil && queued:
+		return x.OnQueued, RecordQueued
+	case x.OnBusy != nil:
+		return x.OnBusy, RecordBusy
+	}
+	return nil, Nothing
 }
 
 func (c Claimer) takeUp(x idempotency.Claim, f Facts) (idempotency.Answer, Write) {
@@ -96,7 +129,7 @@ func (c Claimer) takeUp(x idempotency.Claim, f Facts) (idempotency.Answer, Write
 		return idempotency.Answer{Verdict: idempotency.Taken}, EndTold
 	case r.State == idempotency.Waiting && r.Wake.After(c.Now):
 		return idempotency.Answer{Verdict: idempotency.Early, Retry: r.Wake.Sub(c.Now)}, Nothing
-	case x.Exclusive && f.Held:
+	case x.Exclusive && f.Held != Free:
 		return idempotency.Answer{Verdict: idempotency.Busy}, Nothing
 	case r.State == idempotency.Running && !f.BootLives:
 		return won(r, r.Crashes+1), TakeUp

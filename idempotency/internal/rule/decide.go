@@ -18,16 +18,29 @@ func Wins(e idempotency.Entry, d idempotency.Decision, limit time.Time) bool {
 
 // Overlap is what a decision makes of its runs that have no row yet, oldest due first.
 type Overlap struct {
-	Claim     int                // so many of the first run
-	Exclusive bool               // those hold their key
-	Idle      idempotency.Finish // what is written of the others: they wait, or are skipped
-	Overtake  bool               // each that waits overtakes, as Claim.Overtake does; but nothing that this decision wrote
+	Claim     int  // so many of the first run
+	Exclusive bool // those hold their key
+
+	holder     time.Time // due of the run that holds the key; zero: none
+	wait, idle idempotency.Finish
+	overtake   bool
 }
 
-// Overlapping is for a decision about a job without keys. Held says that a run of the key is running exclusively,
-// queued that one waits, neither written by this decision; queued is looked at where held and the decision is OverlapQueue.
-func Overlapping(d idempotency.Decision, held, queued bool, now time.Time) Overlap {
-	o := Overlap{Claim: min(d.Claim, 1), Exclusive: true, Idle: idempotency.Finish{Outcome: idempotency.Wait, Wake: now}}
+// Idle is what is written of a run that is not claimed: it waits, or is skipped. One that waits may overtake, as Claim.Overtake
+// does; but nothing that its decision wrote, and no run of a newer due, for which it only waits.
+func (o Overlap) Idle(due time.Time) (f idempotency.Finish, overtakes bool) {
+	if due.Before(o.holder) {
+		return o.wait, false
+	}
+	return o.idle, o.overtake
+}
+
+// Overlapping is for a decision about a job without keys. Holder is the due of the run of the key that is running exclusively, zero
+// for none; queued says that one waits; neither was written by this decision. Queued is looked at where the key is held and the decision is OverlapQueue.
+func Overlapping(d idempotency.Decision, holder time.Time, queued bool, now time.Time) Overlap {
+	held := !holder.IsZero()
+	wait := idempotency.Finish{Outcome: idempotency.Wait, Wake: now}
+	o := Overlap{Claim: min(d.Claim, 1), Exclusive: true, holder: holder, wait: wait, idle: wait}
 	switch {
 	case held && d.CatchUp:
 		o.Claim = 0
@@ -35,12 +48,12 @@ func Overlapping(d idempotency.Decision, held, queued bool, now time.Time) Overl
 		o.Claim, o.Exclusive = d.Claim, false
 	case !held:
 	case d.Overlap == idempotency.OverlapCancel:
-		o.Claim, o.Overtake = 0, true
+		o.Claim, o.overtake = 0, true
 	case d.Overlap == idempotency.OverlapQueue && !queued:
 		o.Claim = 0
 	default:
 		o.Claim = 0
-		o.Idle = idempotency.Finish{Outcome: idempotency.Skipped, Reason: "overlap"}
+		o.idle = idempotency.Finish{Outcome: idempotency.Skipped, Reason: "overlap"}
 	}
 	return o
 }

@@ -31,6 +31,8 @@ func TestJudge(t *testing.T) {
 	}
 	queue := insert(0)
 	queue.OnQueued = record
+	late := queue
+	late.OnNewer = &idempotency.Finish{Outcome: idempotency.Wait, Wake: now}
 	told := held
 	told.Cancel = idempotency.Canceled
 	takeUp := idempotency.Claim{Exclusive: true, TakeUp: true, Seen: 3}
@@ -53,20 +55,24 @@ func TestJudge(t *testing.T) {
 		"expired of an open due":  {insert(-2 * time.Hour), Facts{Fresh: true, Open: true}, idempotency.Expired, RecordExpired},
 		"expired before closed":   {insert(-2 * time.Hour), Facts{Fresh: true}, idempotency.Expired, Nothing},
 		"as old as the horizon":   {insert(-time.Hour), Facts{Fresh: true, Open: true}, idempotency.Won, Insert},
-		"closed before busy":      {insert(0), Facts{Fresh: true, Held: true}, idempotency.Closed, Nothing},
-		"busy":                    {insert(0), Facts{Fresh: true, Open: true, Held: true}, idempotency.Busy, RecordBusy},
-		"queued":                  {queue, Facts{Fresh: true, Open: true, Held: true, Queued: true}, idempotency.Busy, RecordQueued},
-		"queued, none waits":      {queue, Facts{Fresh: true, Open: true, Held: true}, idempotency.Busy, RecordBusy},
+		"closed before busy":      {insert(0), Facts{Fresh: true, Held: Older}, idempotency.Closed, Nothing},
+		"busy":                    {insert(0), Facts{Fresh: true, Open: true, Held: Older}, idempotency.Busy, RecordBusy},
+		"queued":                  {queue, Facts{Fresh: true, Open: true, Held: Older, Queued: true}, idempotency.Busy, RecordQueued},
+		"queued, none waits":      {queue, Facts{Fresh: true, Open: true, Held: Older}, idempotency.Busy, RecordBusy},
+		"newer before queued":     {late, Facts{Fresh: true, Open: true, Held: Newer, Queued: true}, idempotency.Busy, RecordNewer},
+		"newer, not asked for":    {queue, Facts{Fresh: true, Open: true, Held: Newer}, idempotency.Busy, RecordBusy},
+		"older, waits for newer":  {late, Facts{Fresh: true, Open: true, Held: Older}, idempotency.Busy, RecordBusy},
+		"take-up, newer holds":    {takeUp, Facts{Fresh: true, Row: &idle, Held: Newer}, idempotency.Busy, Nothing},
 		"free, though one waits":  {queue, Facts{Fresh: true, Open: true, Queued: true}, idempotency.Won, Insert},
-		"not exclusive":           {idempotency.Claim{ID: idempotency.ID{Due: now}}, Facts{Fresh: true, Open: true, Held: true}, idempotency.Won, Insert},
+		"not exclusive":           {idempotency.Claim{ID: idempotency.ID{Due: now}}, Facts{Fresh: true, Open: true, Held: Older}, idempotency.Won, Insert},
 		"take-up of none":         {takeUp, Facts{Fresh: true}, idempotency.Taken, Nothing},
 		"take-up of an end":       {takeUp, Facts{Fresh: true, Row: &ended}, idempotency.Taken, Nothing},
 		"take-up from the living": {takeUp, Facts{Fresh: true, Row: &held}, idempotency.Taken, Nothing},
 		"take-up, other fence":    {idempotency.Claim{TakeUp: true, Seen: 2}, Facts{Fresh: true, Row: &idle}, idempotency.Taken, Nothing},
-		"take-up before its time": {takeUp, Facts{Fresh: true, Row: &later, Held: true}, idempotency.Early, Nothing},
-		"take-up, key held":       {takeUp, Facts{Fresh: true, Row: &idle, Held: true}, idempotency.Busy, Nothing},
+		"take-up before its time": {takeUp, Facts{Fresh: true, Row: &later, Held: Older}, idempotency.Early, Nothing},
+		"take-up, key held":       {takeUp, Facts{Fresh: true, Row: &idle, Held: Older}, idempotency.Busy, Nothing},
 		"take-up of what waits":   {takeUp, Facts{Fresh: true, Row: &idle}, idempotency.Won, TakeUp},
-		"take-up of one told":     {takeUp, Facts{Fresh: true, Row: &told, Marked: true, Held: true}, idempotency.Taken, EndTold},
+		"take-up of one told":     {takeUp, Facts{Fresh: true, Row: &told, Marked: true, Held: Older}, idempotency.Taken, EndTold},
 		"told, from the living":   {takeUp, Facts{Fresh: true, Row: &told}, idempotency.Taken, Nothing},
 		"take-up of an orphan":    {takeUp, Facts{Fresh: true, Row: &held, Marked: true}, idempotency.Won, TakeUp},
 	} {
