@@ -29,7 +29,6 @@ type job struct {
 	entry    idempotency.Entry // as read last
 	deciding bool
 	behind   bool          // the last decision did not come to what is due now: the next one catches up with it
-	open     []time.Time   // dues, ascending: a key that one holds must not make an older one be skipped
 	lived    time.Duration // when a run of it last began or ended here
 	began    bool          // lived is set
 	refused  time.Time     // the last local due that did not run because the job is quiet

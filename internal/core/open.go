@@ -17,7 +17,6 @@ func (c *Core) actOpen(now time.Time, o idempotency.OpenDue) {
 	if j == nil || c.ranks == nil {
 		return
 	}
-	j.sawOpen(o.Due, now)
 	if full(o.Finished) || o.Due.Before(now.Add(-c.cfg.Horizon)) {
 		c.closeDue(now, j, o)
 		return

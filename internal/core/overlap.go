@@ -30,7 +30,8 @@ func (c *Core) claimable(j *job, n int) int {
 }
 
 // insertion claims a key of a pass for the first time. Where another run holds the key, the run waits, is skipped, or
-// overtakes that one, as the policy says; but what catches up waits, and so does an older due for a younger one.
+// overtakes that one, as the policy says; but what catches up waits, and so does who comes late for a run of a newer due. Which
+// holds the key is known to the store alone, at the instant of the claim: that may be long after this.
 func (c *Core) insertion(p *pass, key string) idempotency.Claim {
 	j := p.job
 	claim := idempotency.Claim{
@@ -41,23 +42,22 @@ func (c *Core) insertion(p *pass, key string) idempotency.Claim {
 	skip := idempotency.Finish{Outcome: idempotency.Skipped, Reason: reasonOverlap}
 	switch {
 	case j.Overlap == jobs.OverlapAllow:
-	case p.catchUp || j.overtaken(p.due, c.partition(key), c.storeNow().Add(c.cfg.callTimeout())):
+	case p.catchUp:
 		claim.OnBusy = &wait
 	case j.Overlap == jobs.OverlapQueue:
-		claim.OnBusy, claim.OnQueued = &wait, &skip
+		claim.OnBusy, claim.OnQueued, claim.OnNewer = &wait, &skip, &wait
 	case j.Overlap == jobs.OverlapCancel:
-		claim.OnBusy, claim.Overtake = &wait, true
+		claim.OnBusy, claim.OnNewer, claim.Overtake = &wait, &wait, true
 	default:
-		claim.OnBusy = &skip
+		claim.OnBusy, claim.OnNewer = &skip, &wait
 	}
 	return claim
 }
 
-// refusal is the cause that is told of an insertion which was not won. Where the store has recorded that the run is skipped it is
-// overlap, but for OverlapQueue, of which the answer does not tell whether the run waits or is skipped.
-func refusal(claim idempotency.Claim, v idempotency.Verdict) string {
-	if v == idempotency.Busy && claim.OnBusy != nil && claim.OnBusy.Outcome == idempotency.Skipped {
+// refusal is the cause that is told of an insertion which was not won: overlap where the store has recorded that the run is skipped.
+func refusal(a idempotency.Answer) string {
+	if a.Recorded == idempotency.Skipped {
 		return reasonOverlap
 	}
-	return cause(v)
+	return cause(a.Verdict)
 }

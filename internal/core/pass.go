@@ -205,7 +205,7 @@ func (c *Core) claimed(p *pass, claim idempotency.Claim, a idempotency.Answer) {
 		c.begin(p.job, run, c.pastAsked(id, p.past), has(p.hedge, c.partition(id.Key)))
 		return
 	}
-	c.emit(Refused{Occurrence: c.occurrence(p.job, id, 0, 0, nil), Cause: refusal(claim, a.Verdict)})
+	c.emit(Refused{Occurrence: c.occurrence(p.job, id, 0, 0, nil), Cause: refusal(a)})
 	switch a.Verdict {
 	case idempotency.Taken, idempotency.Busy, idempotency.Expired:
 		p.count++

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -184,25 +183,4 @@ func (c *Core) awaitStart(j *job, o idempotency.OpenDue) {
 			c.awaitStart(j, o)
 		}
 	})
-}
-
-// sawOpen notes an open due. Of those that have started in all partitions the youngest is enough.
-func (j *job) sawOpen(due, now time.Time) {
-	if i, had := slices.BinarySearchFunc(j.open, due, time.Time.Compare); !had {
-		j.open = slices.Insert(j.open, i, due)
-	}
-	for len(j.open) > 1 && !j.open[1].After(now.Add(-j.Spread)) {
-		j.open = j.open[1:]
-	}
-}
-
-// overtaken says whether a younger due than this one has been opened and started in a partition, so that it may hold
-// keys there. Now may be ahead: to say so too early does no harm.
-func (j *job) overtaken(due time.Time, partition int, now time.Time) bool {
-	for _, younger := range j.open {
-		if younger.After(due) {
-			return j.Spread == 0 || !younger.Add(j.starts.delay(partition)).After(now)
-		}
-	}
-	return false
 }

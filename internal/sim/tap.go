@@ -152,7 +152,7 @@ func (t *tap) Claim(ctx context.Context, s idempotency.Session, nonce int64, c [
 }
 
 func (t *tap) claimed(x *oracle.Oracle, session, nonce int64, c idempotency.Claim, a idempotency.Answer) {
-	record := c.OnExpired
+	record, overtakes := c.OnExpired, false
 	switch a.Verdict {
 	case idempotency.Won:
 		x.Claimed(oracle.Claim{
@@ -161,8 +161,9 @@ func (t *tap) claimed(x *oracle.Oracle, session, nonce int64, c idempotency.Clai
 		})
 		return
 	case idempotency.Busy:
-		if record = c.OnBusy; c.OnQueued != nil && x.Waits(c.ID.Job, c.ID.Key) {
-			record = c.OnQueued
+		record, overtakes = onBusy(x, c)
+		if record != nil && record.Outcome != a.Recorded || record == nil && a.Recorded != 0 {
+			x.Misrecorded(key(c.ID), a.Recorded.String())
 		}
 	case idempotency.Taken:
 		if c.TakeUp {
@@ -181,9 +182,20 @@ func (t *tap) claimed(x *oracle.Oracle, session, nonce int64, c idempotency.Clai
 		r.State = oracle.Waiting
 	}
 	x.Recorded(session, r)
-	if c.Overtake && r.State == oracle.Waiting {
+	if overtakes {
 		x.Overtaken(r.ID)
 	}
+}
+
+// onBusy is what a claim has recorded of a run whose key is held, as the oracle knows its rivals, and whether it overtakes them.
+func onBusy(x *oracle.Oracle, c idempotency.Claim) (record *idempotency.Finish, overtakes bool) {
+	switch {
+	case c.OnNewer != nil && x.Newer(key(c.ID)):
+		return c.OnNewer, false
+	case c.OnQueued != nil && x.Waits(c.ID.Job, c.ID.Key):
+		return c.OnQueued, false
+	}
+	return c.OnBusy, c.Overtake
 }
 
 func (t *tap) Finish(ctx context.Context, namespace string, f []idempotency.Finish) ([]idempotency.FinishAnswer, error) {

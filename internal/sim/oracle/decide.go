@@ -99,7 +99,8 @@ func (o *Oracle) written(d Decision) {
 			if by, ok := o.held[l]; !ok || mine[by] {
 				o.fail("overlap", "%v is skipped, and no run of an older opening is running", r.ID)
 			}
-		case r.State == Waiting && d.Overtakes && held && !mine[holder]:
+			o.judgeSkip(r.ID)
+		case r.State == Waiting && d.Overtakes && held && !mine[holder] && holder.Due <= r.ID.Due:
 			o.overtake(r.ID, mine)
 		case r.State == Ended:
 			o.fail("I2", "%v ends %v in its opening", r.ID, r.Outcome)

@@ -27,7 +27,7 @@
 //	force a definition is put in force, and counts, where live sessions announce no younger one
 //	term a term has one session, and only that claims in it
 //
-// and, beside them, overlap (two exclusive runs of a key), horizon (a first
+// and, beside them, overlap (two exclusive runs of a key, or one that is skipped for nothing older), horizon (a first
 // claim of an older due), open (what closing a due demands) and pause (what is
 // due in one is skipped, and nothing else).
 package oracle

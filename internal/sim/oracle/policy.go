@@ -65,6 +65,24 @@ func (o *Oracle) toldOutcome(r *row) Outcome {
 	return Failed
 }
 
+// Newer is whether the run that holds a key has a newer due than another of it.
+func (o *Oracle) Newer(id ID) bool {
+	holder, held := o.held[lane{id.Job, id.Key}]
+	return held && holder.Due > id.Due
+}
+
+// judgeSkip demands of a run that is skipped because its key is held that the one which holds it has no newer due.
+func (o *Oracle) judgeSkip(id ID) {
+	if o.Newer(id) {
+		o.fail("overlap", "%v is skipped for %v, which has a newer due", id, o.held[lane{id.Job, id.Key}])
+	}
+}
+
+// Misrecorded tells that a store said of a run whose key is held that it recorded what the claim does not say.
+func (o *Oracle) Misrecorded(id ID, as string) {
+	o.fail("overlap", "%v is recorded as %q, which is not what its claim says; a newer one holds its key: %t", id, as, o.Newer(id))
+}
+
 // Waits is whether a run of a key waits.
 func (o *Oracle) Waits(job, key string) bool {
 	for id, r := range o.active {

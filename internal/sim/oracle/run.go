@@ -213,6 +213,7 @@ func (o *Oracle) Recorded(sessionID int64, r Row) {
 		if !ok || by.Request == "" && other != nil && other.by == d.by {
 			o.fail("overlap", "%v is skipped, and no run of an older opening is running", r.ID)
 		}
+		o.judgeSkip(r.ID)
 	}
 	r.Recorded = true
 	o.put(&row{Row: r})
