@@ -26,10 +26,7 @@ func (k *clock) sample(now time.Time, sent, received time.Duration) (step time.D
 	return step
 }
 
-// at is the store's time at a monotonic instant.
-func (k *clock) at(mono time.Duration) time.Time { return time.UnixMicro(k.micro(mono)).UTC() }
-
-// micro is that in Unix microseconds, truncated as a store truncates.
+// micro is the store's time at a monotonic instant, in Unix microseconds, truncated as a store truncates.
 func (k *clock) micro(mono time.Duration) int64 {
 	unix := int64(k.offset + mono)
 	micro := unix / 1000

@@ -162,7 +162,7 @@ func (c *Core) Wake() time.Duration {
 		at = c.until(at, s.until.Wall, c.now.Wall)
 	}
 	if due, ok := c.storeDues.table.First(); ok && c.ready() {
-		at = min(at, c.now.Mono+micros(due-c.clock.micro(c.now.Mono)))
+		at = min(at, c.now.Mono+micros(due-c.storeMicro()))
 	}
 	if due, ok := c.wallDues.first(); ok && !c.draining {
 		at = c.until(at, due, c.now.Wall)
@@ -241,7 +241,10 @@ func (c *Core) emit(a Action) {
 }
 
 // storeNow is the store's time as far as known, never ahead of it.
-func (c *Core) storeNow() time.Time { return c.clock.at(c.now.Mono) }
+func (c *Core) storeNow() time.Time { return time.UnixMicro(c.storeMicro()).UTC() }
+
+// storeMicro is that in Unix microseconds.
+func (c *Core) storeMicro() int64 { return c.clock.micro(c.now.Mono) }
 
 // ready says that new runs of correctness jobs may start.
 func (c *Core) ready() bool { return c.session != nil && c.session.declared && !c.draining }

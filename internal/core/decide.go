@@ -17,7 +17,7 @@ var lookAfter = [...]time.Duration{20 * time.Millisecond, 150 * time.Millisecond
 // the time of a step: the session has to be renewed between many that take long.
 func (c *Core) fireDues() {
 	if c.ready() {
-		c.fireStored(c.storeDues.take(c.clock.micro(c.now.Mono)))
+		c.fireStored(c.storeDues.take(c.storeMicro()))
 	}
 	c.fireLocalDues()
 }

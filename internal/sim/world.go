@@ -118,7 +118,7 @@ func New(c Config) *World {
 	if c.Store != nil {
 		inner = c.Store(inner)
 	}
-	w.tap = &tap{Store: inner, oracle: w.Oracle, clock: w.StoreNow, note: w.note, noteRun: w.noteRun, partitions: c.Timing.Partitions}
+	w.tap = &tap{Store: inner, oracle: w.Oracle, clock: w.StoreNow, notes: w, partitions: c.Timing.Partitions}
 	w.elector = &elector{w: w}
 	w.cfg.Jobs = nil
 	for _, j := range c.Jobs {
