@@ -124,22 +124,24 @@ func TestPauseIsDecidedLate(t *testing.T) {
 	s.tally("keyed", map[oracle.Outcome]int{oracle.Done: 6 * 3, oracle.Skipped: 2})
 }
 
-// F6: catch-up would be eaten by overlap.
+// F6: catch-up would be eaten by overlap. Which of the dues comes first is the seed's: the younger ones would be skipped for an older one.
 func TestCatchUpIsNotSkipped(t *testing.T) {
 	t.Parallel()
 	slow := func(*sim.Replica, jobs.Occurrence) sim.Work { return sim.Work{Takes: 700 * ms} }
 	timing := sim.Short()
 	timing.Concurrency = 20
-	s := newScene(t, sim.Config{Timing: timing, Jobs: []sim.Job{
-		{Name: "plain", Plans: at(4*time.Second, 6*time.Second, 8*time.Second), Work: slow},
-		{Name: "keyed", Plans: at(4*time.Second, 6*time.Second, 8*time.Second), Source: sim.NewSource(6), Work: slow},
-	}})
-	s.down(3500*ms, 9*time.Second)
-	s.settle(25*time.Second, 8*time.Second)
-	s.tally("plain", done(3))
-	s.tally("keyed", done(18))
-	s.demand(1, "decided", "plain  3  0  0")
-	s.demand(1, "decided", "keyed  3  0  0")
+	for seed := range uint64(8) {
+		s := newScene(t, sim.Config{Seed: 1 + seed, Timing: timing, Jobs: []sim.Job{
+			{Name: "plain", Plans: at(4*time.Second, 6*time.Second, 8*time.Second), Work: slow},
+			{Name: "keyed", Plans: at(4*time.Second, 6*time.Second, 8*time.Second), Source: sim.NewSource(6), Work: slow},
+		}})
+		s.down(3500*ms, 9*time.Second)
+		s.settle(25*time.Second, 8*time.Second)
+		s.tally("plain", done(3))
+		s.tally("keyed", done(18))
+		s.demand(1, "decided", "plain  3  0  0")
+		s.demand(1, "decided", "keyed  3  0  0")
+	}
 }
 
 // F7: a healthy fleet would miss dues because its workers are taken.
