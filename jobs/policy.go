@@ -7,7 +7,9 @@ import (
 
 // Overlap says what becomes of a due whose key still has a run at work, anywhere in the
 // cluster. A run that waits for its next attempt is not at work. Dues that were opened
-// together, or more than a lease late, never skip each other: the later ones wait.
+// together, or more than a lease late, never skip each other: the later ones wait. A due
+// that comes late, when a run of a newer one is at work, is neither skipped for that nor
+// ends it, but waits.
 type Overlap int
 
 const (

@@ -52,7 +52,7 @@ type Finished struct {
 //
 //	taken             another replica has it, or it has ended
 //	busy              a run of its key is at work; of an efficiency job, here
-//	overlap           the due was recorded as skipped, since a run of its key is at work
+//	overlap           the due was recorded as skipped, since a run of its key is at work, or waits
 //	early             it is not due by the store's clock
 //	expired           it is older than the horizon; of an efficiency job, it waited for a worker for longer than MissedAfter,
 //	                  unless it was to wait, for a run of its key, or for its Limit where it has keys

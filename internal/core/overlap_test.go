@@ -237,6 +237,9 @@ func TestInsertion(t *testing.T) {
 			if catchUp && policy != jobs.OverlapAllow && (x.OnBusy.Outcome != idempotency.Wait || x.OnQueued != nil || x.Overtake) {
 				t.Errorf("%s: what catches up does not wait: %+v", name, x)
 			}
+			if late := !catchUp && policy != jobs.OverlapAllow; late != (x.OnNewer != nil) {
+				t.Errorf("%s: catching up %t, and OnNewer is %+v", name, catchUp, x.OnNewer)
+			}
 		}
 	}
 }

@@ -29,6 +29,20 @@ func (h history) overtaken() {
 	h.Claimed(oracle.Claim{Hash: "ten", Session: 1, Nonce: 9, ID: a, Exclusive: true, TakeUp: true, Seen: 6, Fence: 7, Crashes: 1})
 }
 
+// second opens the due at 20 s, of which it returns key a.
+func (h history) second() oracle.ID {
+	h.at(21 * time.Second)
+	d := h.decision("keyed")
+	d.Keyed, d.Nonce, d.SeenOpened, d.Open, d.Next, d.Run = true, 9, d.Open, epoch.Add(21*time.Second), epoch.Add(30*time.Second), []int64{unix(20)}
+	h.Decided(d)
+	return id("keyed", "a", 20)
+}
+
+// skipped is the record of a run that found its key held.
+func (h history) skipped(x oracle.ID) oracle.Row {
+	return oracle.Row{ID: x, State: oracle.Ended, Outcome: oracle.Skipped}
+}
+
 // again takes key a up after an attempt that failed, and starts it as the one that follows.
 func (h history) again(attempt int) {
 	fence := int64(6 + attempt)
@@ -112,6 +126,14 @@ func TestRuns(t *testing.T) {
 			h.Copied("keyed", "a", false)
 			h.Claimed(claim())
 		}},
+		{"a key is skipped for an older run", "", func(h history) { h.Claimed(claim()); h.Recorded(1, h.skipped(h.second())) }},
+		{"a key is skipped for a newer run", "overlap", func(h history) {
+			c := claim()
+			c.ID = h.second()
+			h.Claimed(c)
+			h.Recorded(1, h.skipped(a))
+		}},
+		{"a key is recorded as its claim does not say", "overlap", func(h history) { h.Misrecorded(a, "skipped") }},
 		{"a take-up from a session that is forgotten", "", func(h history) {
 			c := claim()
 			c.Session = 2
