@@ -37,6 +37,7 @@ type lane struct{ job, key string }
 type known struct {
 	store   string        // which store it began with
 	highest int64         // number of it
+	peers   int64         // number of the world's first store that others have told of
 	shown   time.Duration // when it was shown that the store forgot; 0: it was not
 	said    int           // how often it said so
 }
@@ -69,6 +70,9 @@ func (l *loss) sent(r *Replica, c *core.Call) {
 	}
 	k := l.of(r)
 	l.asked[c] = k.highest
+	if l.w.front.identity == original {
+		l.asked[c] = max(k.highest, k.peers)
+	}
 	if k.shown > 0 && slices.Contains([]string{"Decide", "Claim", "Declare", "SavePass", "CloseDue", "Lead"}, c.Name) {
 		l.w.fail("I9: %s was shown at %v that the store forgot, and calls %s", r.Name, k.shown, c.Name)
 	}
@@ -94,15 +98,19 @@ func (l *loss) answered(r *Replica, e event, reply core.Event) {
 	})
 }
 
-// heard: what one says that saw the store go back, the others believe.
+// heard: what one says that saw the store go back, the others believe, and what numbers it saw.
 func (l *loss) heard(r *Replica, x rumour) {
-	if l != nil && x.back {
-		l.after(r, 0, func(k *known) {
-			if k.store == x.store {
-				l.shown(r, k)
-			}
-		})
+	if l == nil {
+		return
 	}
+	l.after(r, 0, func(k *known) {
+		if x.store == original {
+			k.peers = max(k.peers, x.fence)
+		}
+		if x.back && k.store == x.store {
+			l.shown(r, k)
+		}
+	})
 }
 
 func (l *loss) shown(r *Replica, k *known) {
@@ -209,7 +217,7 @@ func (l *loss) fired(from, to time.Duration) {
 // ended demands of the runs of dues in (from, to] that they ended; where all of it was in health, that each is done.
 func (l *loss) ended(from, to time.Duration, healthy bool) {
 	rows := map[oracle.ID]oracle.Row{}
-	for _, r := range l.w.stored() {
+	for _, r := range l.w.Stored() {
 		rows[r.ID] = r
 	}
 	for _, j := range l.w.cfg.Jobs {

@@ -121,7 +121,19 @@ func (x *rollback) befall() {
 		func() { r.Drain(func() { r.Restart(200 * millis) }) },
 		func() { w.mood |= Late },
 		func() { w.mood |= Slow },
-	}[d.IntN(8)])
+		func() { x.cutOff(r, long) },
+	}[d.IntN(9)])
+}
+
+// cutOff restarts one replica while the others do not reach the store: it has but their word for what the store had.
+func (x *rollback) cutOff(r *Replica, d time.Duration) {
+	for _, o := range x.w.replicas {
+		if o != r {
+			o.Blind(d)
+		}
+	}
+	r.Kill()
+	r.Restart(second)
 }
 
 // stopAll is what docs/cluster.md tells people to do.

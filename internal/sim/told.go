@@ -79,8 +79,8 @@ func decisionOf(session, nonce int64, d idempotency.Decision, a idempotency.Deci
 	return x
 }
 
-// stored is every run that the store holds.
-func (w *World) stored() []oracle.Row {
+// Stored is every run that the store holds.
+func (w *World) Stored() []oracle.Row {
 	rows, err := storedIn(w.memory)
 	if err != nil {
 		w.fail("store: %w", err)

@@ -203,7 +203,7 @@ func (w *World) Settle(limit time.Duration) error {
 	w.Oracle.At(w.StoreNow())
 	w.Oracle.Settled(epoch.Add(limit + w.skew))
 	w.Oracle.Contexts()
-	w.Oracle.Audit(w.stored())
+	w.Oracle.Audit(w.Stored())
 	return w.Err()
 }
 
