@@ -30,6 +30,26 @@ func (c *Call) Do(ctx context.Context, s idempotency.Store) *Replied { return c.
 // Fail is the call's end where no answer came in time; the call may still have happened, or happen yet.
 func (c *Call) Fail(err error) *Replied { return &Replied{Call: c, err: err} }
 
+// reply is what a call that is answered with a T keeps its answer in: there are many calls.
+type reply[T any] struct {
+	Replied
+	answer T
+}
+
+// put keeps an answer.
+func (r *reply[T]) put(c *Call, answer T, err error) *Replied {
+	r.answer, r.Replied = answer, Replied{Call: c, err: err}
+	return &r.Replied
+}
+
+// get returns the answer that came in time, if one did.
+func (r *reply[T]) get(end *Replied) (answer T, err error) {
+	if end == &r.Replied {
+		answer = r.answer
+	}
+	return answer, end.err
+}
+
 func newCall[T any](name string, do func(context.Context, idempotency.Store) (T, error), then func(T, error)) *Call {
 	x := &callOf[T]{Call: Call{Name: name}, ask: do, take: then}
 	x.call = x
@@ -39,27 +59,17 @@ func newCall[T any](name string, do func(context.Context, idempotency.Store) (T,
 // callOf is a call that is answered with a T.
 type callOf[T any] struct {
 	Call
+	reply[T]
 	ask  func(context.Context, idempotency.Store) (T, error)
 	take func(T, error)
-
-	// The answer lies in the call, since there are many.
-	answer T
-	reply  Replied
 }
 
 func (c *callOf[T]) do(ctx context.Context, s idempotency.Store) *Replied {
-	c.reply.Call = &c.Call
-	c.answer, c.reply.err = c.ask(ctx, s)
-	return &c.reply
+	answer, err := c.ask(ctx, s)
+	return c.put(&c.Call, answer, err)
 }
 
-func (c *callOf[T]) then(r *Replied) {
-	var answer T
-	if r == &c.reply { // else none came in time
-		answer = c.answer
-	}
-	c.take(answer, r.err)
-}
+func (c *callOf[T]) then(r *Replied) { c.take(c.get(r)) }
 
 // Start starts a handler. Its return is told by Ended.
 type Start struct {

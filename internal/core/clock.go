@@ -26,12 +26,12 @@ func (k *clock) sample(now time.Time, sent, received time.Duration) (step time.D
 	return step
 }
 
-// at is the store's time at a monotonic instant, truncated as a store truncates.
-func (k *clock) at(mono time.Duration) time.Time {
+// micro is the store's time at a monotonic instant, in Unix microseconds, truncated as a store truncates.
+func (k *clock) micro(mono time.Duration) int64 {
 	unix := int64(k.offset + mono)
 	micro := unix / 1000
 	if unix < micro*1000 {
 		micro--
 	}
-	return time.UnixMicro(micro).UTC()
+	return micro
 }

@@ -25,7 +25,7 @@ func TestClockIsNeverAhead(t *testing.T) {
 			k.sample(time.Unix(0, int64(offset+read)), sent, mono)
 			best = min(best, there+back)
 			truth := time.Unix(0, int64(offset+mono))
-			if got := k.at(mono); got.After(truth) || truth.Sub(got) > best+time.Microsecond {
+			if got := time.UnixMicro(k.micro(mono)); got.After(truth) || truth.Sub(got) > best+time.Microsecond {
 				t.Fatalf("seed %d: estimate is %v off, quickest answer %v", seed, truth.Sub(got), best)
 			}
 			mono += time.Second
@@ -55,14 +55,14 @@ func TestClockFollowsSteps(t *testing.T) {
 		{"as usual", 2 * time.Second, 2 * time.Second},
 	} {
 		store, mono = store.Add(c.store), mono+c.mono
-		if late := store.Sub(k.at(mono)); k.known && c.store >= 0 && late < 0 {
+		if late := store.Sub(time.UnixMicro(k.micro(mono))); k.known && c.store >= 0 && late < 0 {
 			t.Errorf("%s: before the answer the estimate is %v ahead", c.name, -late)
 		}
 		sent := mono
 		mono += took
 		store = store.Add(took)
 		step := k.sample(store, sent, mono)
-		if got := k.at(mono); !got.Equal(store) {
+		if got := time.UnixMicro(k.micro(mono)); !got.Equal(store) {
 			t.Errorf("%s: the estimate is %v, want %v", c.name, got, store)
 		}
 		if back := step < -maxStep; back != (c.store < 0) {

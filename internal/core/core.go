@@ -158,10 +158,11 @@ func (c *Core) Wake() time.Duration {
 		at = min(at, c.timers[0].at)
 	}
 	if s := c.session; s != nil {
-		at = min(at, c.now.Mono+c.cfg.trustFor()-s.age(c.now))
+		at = min(at, s.until.Mono)
+		at = c.until(at, s.until.Wall, c.now.Wall)
 	}
-	if due, ok := c.storeDues.first(); ok && c.ready() {
-		at = c.until(at, due, c.storeNow())
+	if due, ok := c.storeDues.table.First(); ok && c.ready() {
+		at = min(at, c.now.Mono+micros(due-c.storeMicro()))
 	}
 	if due, ok := c.wallDues.first(); ok && !c.draining {
 		at = c.until(at, due, c.now.Wall)
@@ -184,10 +185,15 @@ func (c *Core) Wake() time.Duration {
 	return max(at, c.now.Mono)
 }
 
+// micros is so many microseconds, or an hour where they are more: a due may be centuries away.
+func micros(n int64) time.Duration {
+	return time.Duration(min(n, time.Hour.Microseconds())) * time.Microsecond
+}
+
 // until is the instant at which due has come, but not after at: a due may be centuries away.
 func (c *Core) until(at time.Duration, due, now time.Time) time.Duration {
-	if wait := due.Sub(now); wait < at-c.now.Mono {
-		return c.now.Mono + wait
+	if due.Before(now.Add(at - c.now.Mono)) {
+		return c.now.Mono + due.Sub(now)
 	}
 	return at
 }
@@ -235,7 +241,10 @@ func (c *Core) emit(a Action) {
 }
 
 // storeNow is the store's time as far as known, never ahead of it.
-func (c *Core) storeNow() time.Time { return c.clock.at(c.now.Mono) }
+func (c *Core) storeNow() time.Time { return time.UnixMicro(c.storeMicro()).UTC() }
+
+// storeMicro is that in Unix microseconds.
+func (c *Core) storeMicro() int64 { return c.clock.micro(c.now.Mono) }
 
 // ready says that new runs of correctness jobs may start.
 func (c *Core) ready() bool { return c.session != nil && c.session.declared && !c.draining }

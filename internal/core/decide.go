@@ -16,15 +16,21 @@ var lookAfter = [...]time.Duration{20 * time.Millisecond, 150 * time.Millisecond
 // fireDues looks at every job whose time has come, as many as can be decided in
 // the time of a step: the session has to be renewed between many that take long.
 func (c *Core) fireDues() {
-	var due []*job
-	now := c.storeNow()
 	if c.ready() {
-		due = c.storeDues.take(now)
+		c.fireStored(c.storeDues.take(c.storeMicro()))
+	}
+	c.fireLocalDues()
+}
+
+// fireStored looks at correctness jobs.
+func (c *Core) fireStored(due []*job) {
+	if len(due) == 0 {
+		return
 	}
 	if c.ranked {
 		slices.SortStableFunc(due, byPriority)
 	}
-	spent := 0
+	now, spent := c.storeNow(), 0
 	for _, j := range due {
 		if spent >= maxSteps {
 			c.storeDues.set(j, j.next) // its turn is the next step
@@ -40,7 +46,6 @@ func (c *Core) fireDues() {
 			}
 		}
 	}
-	c.fireLocalDues()
 }
 
 var errContradicts = errors.New("its calendar gave answers that contradict each other; what was due since is recorded as missed (unknown); " +
@@ -84,12 +89,12 @@ func (c *Core) decide(j *job) (spent int) {
 	}
 	j.deciding = true
 	hedged := c.rankOf(j) > 0
-	c.decides.add(d, func(a idempotency.Decided) {
+	c.decides.add(d, func(d idempotency.Decision, a idempotency.Decided) {
 		j.deciding = false
 		c.reserve(j, -d.Claim)
 		c.decided(j, d, a, hedged)
 		c.tellTwoLead(j, d, a)
-	}, func() {
+	}, func(d idempotency.Decision) {
 		j.deciding = false
 		c.reserve(j, -d.Claim)
 	})

@@ -38,17 +38,17 @@ func (d *dues) first() (time.Time, bool) {
 	return time.UnixMicro(at), ok
 }
 
-// take takes out the jobs whose instant has come, and they stay out until they are set again. They are ordered by it, and
+// take takes out the jobs whose instant has come by now, in Unix microseconds, and they stay out until they are set again. They are ordered by it, and
 // then by name, since the order in which they were set depends on what others answered when. The list is good until the next call.
-func (d *dues) take(now time.Time) []*job {
-	clear(d.due)
-	d.due = d.due[:0]
-	if at, ok := d.table.First(); !ok || at > now.UnixMicro() { // as nearly always
+func (d *dues) take(now int64) []*job {
+	if at, ok := d.table.First(); !ok || at > now { // as nearly always
 		return nil
 	}
+	clear(d.due)
+	d.due = d.due[:0]
 	var batch [64]timetable.Due
 	for n := len(batch); n == len(batch); {
-		n = d.table.Pop(now.UnixMicro(), batch[:])
+		n = d.table.Pop(now, batch[:])
 		for _, due := range batch[:n] {
 			d.due = append(d.due, d.jobs[due.ID])
 		}

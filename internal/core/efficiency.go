@@ -18,12 +18,12 @@ func (c *Core) decideLocal(j *job) {
 	}
 	d := idempotency.Decision{Seen: j.entry, Definition: j.definition(), Opened: j.entry.Opened, Keyed: j.keyed()}
 	j.deciding = true
-	c.decides.add(d, func(a idempotency.Decided) {
+	c.decides.add(d, func(_ idempotency.Decision, a idempotency.Decided) {
 		j.deciding = false
 		if c.jobs[j.Name] == j {
 			c.see(j, a.Entry)
 		}
-	}, func() { j.deciding = false })
+	}, func(idempotency.Decision) { j.deciding = false })
 }
 
 // inPause says whether a due lies in an entry's last pause.

@@ -80,7 +80,7 @@ func TestUnsentWithTheTerm(t *testing.T) {
 	w.until(9500 * time.Millisecond)
 	r := w.make(*decide)
 	w.until(10200 * time.Millisecond) // the others wait for the answer
-	if n := len(w.cores[0].decides.queue); n != 2 {
+	if n := len(w.cores[0].decides.queue.q); n != 2 {
 		t.Fatalf("%d decisions wait, want two", n)
 	}
 	w.tell(0, Deposed{Term: 1, Why: "the test says so"})
@@ -97,7 +97,7 @@ func TestUnsentWithTheTerm(t *testing.T) {
 	w.until(17 * time.Second)
 	w.cores[1].cfg.Concurrency = 4
 	w.until(18 * time.Second)
-	if len(w.cores[1].claims.queue) == 0 {
+	if len(w.cores[1].claims.queue.q) == 0 {
 		t.Fatal("no claim waits for another one's answer")
 	}
 	w.tell(1, Deposed{Term: 2, Why: "the test says so"})

@@ -27,7 +27,7 @@ func (c *Core) fireLocalDues() {
 	if c.draining {
 		return
 	}
-	for _, j := range c.wallDues.take(c.now.Wall) {
+	for _, j := range c.wallDues.take(c.now.Wall.UnixMicro()) {
 		start, late := j.next, c.now.Wall.Add(-c.cfg.MissedAfter)
 		if j.keyed() {
 			late = late.Add(-j.Spread) // some of its keys start that much after the due

@@ -90,7 +90,7 @@ func (c *Core) remind(r idempotency.Run, e ended, sent time.Duration) {
 // writeStray records a run that has no worker.
 func (c *Core) writeStray(f idempotency.Finish) {
 	c.workers.known[f.Fence] = ended{at: c.now.Mono}
-	c.finishes.add(f, func(idempotency.FinishAnswer) {}, nil)
+	c.finishes.add(f, func(idempotency.Finish, idempotency.FinishAnswer) {}, nil)
 }
 
 // forget drops what no late answer can be about any more.

@@ -177,18 +177,17 @@ func (c *Core) advance(p *pass) {
 }
 
 func (c *Core) claimKey(p *pass, key string) {
-	claim := c.insertion(p, key)
 	p.out++
 	c.reserve(p.job, 1)
-	c.claims.add(claim,
-		func(a idempotency.Answer) {
+	c.claims.add(c.insertion(p, key),
+		func(claim idempotency.Claim, a idempotency.Answer) {
 			c.reserve(p.job, -1)
 			c.claimed(p, claim, a)
 			if claim.Overtake && a.Verdict == idempotency.Busy {
 				c.sweepSoon(0) // the run that was told to end may be ours
 			}
 		},
-		func() {
+		func(idempotency.Claim) {
 			c.reserve(p.job, -1)
 			p.out, p.dirty = p.out-1, true
 		})
@@ -256,7 +255,7 @@ func (c *Core) savePass(p *pass, row idempotency.Pass, then func()) {
 	if row.Finished == nil {
 		row.Finished = make([]byte, len(row.Mine))
 	}
-	c.saves.add(row, func(v idempotency.Verdict) {
+	c.saves.add(row, func(_ idempotency.Pass, v idempotency.Verdict) {
 		switch {
 		case p.dropped:
 		case v == idempotency.Won:
@@ -265,7 +264,7 @@ func (c *Core) savePass(p *pass, row idempotency.Pass, then func()) {
 		default:
 			c.dropPass(p)
 		}
-	}, func() {})
+	}, func(idempotency.Pass) {})
 }
 
 // gettingOn says that the workers turn over, so that the job's keys get theirs in

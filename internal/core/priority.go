@@ -9,6 +9,9 @@ import (
 
 // levels are the priorities of what waits for workers, highest first.
 func (c *Core) levels() []int {
+	if len(c.passes) == 0 && len(c.local) == 0 && len(c.backlog.left) == 0 && len(c.backlog.fresh) == 0 { // as nearly always
+		return nil
+	}
 	var list []int
 	add := func(level int) {
 		if i, had := slices.BinarySearchFunc(list, level, descending); !had {

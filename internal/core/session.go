@@ -15,6 +15,7 @@ type session struct {
 	idempotency.Session
 
 	sent     Instant       // when the last confirmed opening or renewal was sent
+	until    Instant       // how long it is trusted by that
 	declared bool          // our definitions are announced
 	since    time.Duration // when they were to be announced, where they are not
 	again    bool          // the jobs changed while declaring
@@ -23,6 +24,8 @@ type session struct {
 
 	askedToLead bool // it has called Lead
 	touching    bool // its passes are touched
+
+	spare *renewCall
 }
 
 func (c *Core) openSession() {
@@ -82,7 +85,8 @@ func (c *Core) opened(s idempotency.Session, r idempotency.Renewal, sent Instant
 		return
 	}
 	c.sample(r, sent)
-	c.session = &session{Session: s, sent: sent, since: c.now.Mono}
+	c.session = &session{Session: s, since: c.now.Mono}
+	c.session.confirmed(sent, c.cfg.trustFor())
 	c.emit(Renewed{Session: s.ID, Opened: true, Offset: c.offset()})
 	c.compare(r, sent)
 	if c.draining {
@@ -137,36 +141,57 @@ func (c *Core) renew(s *session) bool {
 	if c.session != s {
 		return false
 	}
-	sent, before := c.now, c.witness
-	c.emit(newCall("RenewSession",
-		func(ctx context.Context, st idempotency.Store) (idempotency.Renewal, error) {
-			return st.RenewSession(ctx, s.Session)
-		},
-		func(r idempotency.Renewal, err error) {
-			switch {
-			case c.session != s: // given up meanwhile
-			case errors.Is(err, idempotency.ErrSessionDead):
-				c.lose("the store says it is dead")
-			case err == nil && r.Store != c.store:
-				c.lose("it is of another store")
-				c.replaced(r.Store)
-			case err == nil && c.wentBack(r, before):
-				c.lose("the store was rolled back")
-				c.announce()
-			case err == nil && sent.Mono > s.sent.Mono:
-				s.sent = sent
-				c.sample(r, sent)
-				c.emit(Renewed{Session: s.ID, Offset: c.offset()})
-				c.compare(r, sent)
-			}
-		}))
+	x := s.spare
+	if s.spare = nil; x == nil {
+		x = &renewCall{}
+	}
+	*x = renewCall{Call: Call{Name: "RenewSession", call: x}, c: c, s: s, sent: c.now, before: c.witness}
+	c.emit(&x.Call)
 	return true
 }
 
-// age is how old the last confirmed renewal is: by the larger of the monotonic and the wall clock, since the monotonic one
-// stands still while a machine is suspended.
-func (s *session) age(now Instant) time.Duration {
-	return max(now.Mono-s.sent.Mono, now.Wall.Sub(s.sent.Wall))
+// renewCall renews a session, many times in its life: one is used again and again.
+type renewCall struct {
+	Call
+	reply[idempotency.Renewal]
+	c      *Core
+	s      *session
+	sent   Instant
+	before witness
+}
+
+func (x *renewCall) do(ctx context.Context, st idempotency.Store) *Replied {
+	r, err := st.RenewSession(ctx, x.s.Session)
+	return x.put(&x.Call, r, err)
+}
+
+func (x *renewCall) then(r *Replied) {
+	c, s := x.c, x.s
+	if r == &x.Replied { // it was made, and is over
+		s.spare = x
+	}
+	switch r, err := x.get(r); {
+	case c.session != s: // given up meanwhile
+	case errors.Is(err, idempotency.ErrSessionDead):
+		c.lose("the store says it is dead")
+	case err == nil && r.Store != c.store:
+		c.lose("it is of another store")
+		c.replaced(r.Store)
+	case err == nil && c.wentBack(r, x.before):
+		c.lose("the store was rolled back")
+		c.announce()
+	case err == nil && x.sent.Mono > s.sent.Mono:
+		s.confirmed(x.sent, c.cfg.trustFor())
+		c.sample(r, x.sent)
+		c.emit(Renewed{Session: s.ID, Offset: c.offset()})
+		c.compare(r, x.sent)
+	}
+}
+
+// confirmed notes when the last confirmed opening or renewal was sent. The session is trusted for a while from then, by whichever
+// of the clocks comes to that first: the monotonic one stands still while a machine is suspended.
+func (s *session) confirmed(sent Instant, trust time.Duration) {
+	s.sent, s.until = sent, Instant{Mono: sent.Mono + trust, Wall: sent.Wall.Add(trust)}
 }
 
 // checkLease gives the session up when its last confirmed renewal is too old.
@@ -175,7 +200,8 @@ func (c *Core) checkLease() {
 	if s == nil {
 		return
 	}
-	if age := s.age(c.now); age >= c.cfg.trustFor() {
+	if s.until.Reached(c.now) {
+		age := max(c.now.Mono-s.sent.Mono, c.now.Wall.Sub(s.sent.Wall))
 		c.lose(fmt.Sprintf("not renewed for %v", age.Round(time.Millisecond)))
 	}
 }
@@ -186,12 +212,8 @@ func (c *Core) Trusted() *Instant {
 	if c.session == nil {
 		return nil
 	}
-	until := c.session.trusted(c.cfg)
+	until := c.session.until
 	return &until
-}
-
-func (s *session) trusted(c Config) Instant {
-	return Instant{Mono: s.sent.Mono + c.trustFor(), Wall: s.sent.Wall.Add(c.trustFor())}
 }
 
 // lose gives the session up: its handlers are canceled, its calls forgotten.

@@ -19,6 +19,7 @@ type sweeper struct {
 	full    bool          // the last answer left something out
 	won     bool          // something of it was won
 
+	spare    *sweepCall
 	excluded []string // jobs that are ours to run but were not asked for, since they had no room
 	taking   map[idempotency.ID]bool
 
@@ -48,35 +49,62 @@ func (c *Core) sweep() {
 		return
 	}
 	w.asking = true
-	s, sent := c.session, c.now.Mono
-	q, excluded := c.lagQuery()
-	asked := q.Limit
-	c.emit(newCall("Lagging",
-		func(ctx context.Context, st idempotency.Store) (idempotency.Lag, error) {
-			return st.Lagging(ctx, s.Session, q)
-		},
-		func(l idempotency.Lag, err error) {
-			if c.session != s {
-				return
-			}
-			w.asking = false
-			switch {
-			case errors.Is(err, idempotency.ErrSessionDead):
-				c.lose("the store says it is dead")
-			case err != nil:
-				w.sweepFailed(c, err)
-			case !c.draining:
-				w.failed = 0
-				c.control(s, l.Controls)
-				if asked > 0 {
-					w.full, w.won = len(l.Waiting) >= asked || len(l.Orphaned) >= asked, false
-					w.excluded = excluded
-					c.backlog.swept(l.Waiting, excluded)
-				}
-				c.forgetClosed(l.Open, sent)
-				c.act(l)
-			}
-		}))
+	x := w.spare
+	if w.spare = nil; x == nil {
+		x = &sweepCall{}
+	}
+	*x = sweepCall{Call: Call{Name: "Lagging", call: x}, c: c, s: c.session, sent: c.now.Mono}
+	x.q, x.excluded = c.lagQuery()
+	c.emit(&x.Call)
+}
+
+// sweepCall is the question of a sweep. Most of a replica's calls are of these, so that one is used again and again.
+type sweepCall struct {
+	Call
+	reply[idempotency.Lag]
+	c        *Core
+	s        *session
+	sent     time.Duration
+	q        idempotency.LagQuery
+	excluded []string
+}
+
+func (x *sweepCall) do(ctx context.Context, st idempotency.Store) *Replied {
+	lag, err := st.Lagging(ctx, x.s.Session, x.q)
+	return x.put(&x.Call, lag, err)
+}
+
+func (x *sweepCall) then(r *Replied) {
+	c, w := x.c, &x.c.sweeper
+	if r == &x.Replied { // it was made, and is over
+		w.spare = x
+	}
+	if c.session != x.s {
+		return
+	}
+	w.asking = false
+	switch l, err := x.get(r); {
+	case errors.Is(err, idempotency.ErrSessionDead):
+		c.lose("the store says it is dead")
+	case err != nil:
+		w.sweepFailed(c, err)
+	case !c.draining:
+		w.failed = 0
+		c.swept(x, l)
+	}
+}
+
+// swept takes in what a sweep has found.
+func (c *Core) swept(x *sweepCall, l idempotency.Lag) {
+	w := &c.sweeper
+	c.control(x.s, l.Controls)
+	if most := x.q.Limit; most > 0 {
+		w.full, w.won = len(l.Waiting) >= most || len(l.Orphaned) >= most, false
+		w.excluded = x.excluded
+		c.backlog.swept(l.Waiting, x.excluded)
+	}
+	c.forgetClosed(l.Open, x.sent)
+	c.act(l)
 }
 
 // lagQuery is what a sweep asks, and the jobs that are ours to run but that it does not ask for.
@@ -200,14 +228,14 @@ func (c *Core) take(r idempotency.Run) {
 	hedged := !orphan && !c.shareOf(j).few() && c.rank(c.partition(r.ID.Key)) > 0
 	r.Term = c.termOf(j)
 	c.claims.add(idempotency.Claim{ID: r.ID, Hash: j.hash, Exclusive: alone, TakeUp: true, Seen: r.Fence, Term: r.Term},
-		func(a idempotency.Answer) {
+		func(_ idempotency.Claim, a idempotency.Answer) {
 			settle()
 			if a.Verdict == idempotency.Busy { // by another replica; what waits behind it, sweeps show
 				delete(c.backlog.behind, k)
 			}
 			c.took(j, r, a, orphan, hedged)
 			free()
-		}, func() {
+		}, func(idempotency.Claim) {
 			settle()
 			free()
 		})

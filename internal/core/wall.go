@@ -39,8 +39,8 @@ const (
 // be known: what was due meanwhile is late. After a step back the next dues lie too far ahead, and are computed anew.
 func (c *Core) watchWall() {
 	w, now := &c.wall, c.now.Wall
-	origin := now.Add(-c.now.Mono)
-	defer func() { w.looked = c.now.Mono }()
+	origin, looked := now.Add(-c.now.Mono), w.looked
+	w.looked = c.now.Mono
 	if w.origin.IsZero() {
 		w.span = span{from: now, to: now, origin: origin, began: c.now.Mono}
 		return
@@ -57,7 +57,7 @@ func (c *Core) watchWall() {
 	}
 	from := w.to // after a step on, what has come since runs if it is not too late
 	if step < 0 {
-		from = now.Add(w.looked - c.now.Mono) // it was set since then
+		from = now.Add(looked - c.now.Mono) // it was set since then
 	} else if late := now.Add(-c.cfg.MissedAfter); late.After(from) {
 		from = late
 	}

@@ -177,7 +177,7 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 		c.wroteLocal(h, f, err)
 		return
 	}
-	c.finishes.add(f, func(a idempotency.FinishAnswer) {
+	c.finishes.add(f, func(f idempotency.Finish, a idempotency.FinishAnswer) {
 		c.answered(h)
 		switch {
 		case a == idempotency.Fenced:

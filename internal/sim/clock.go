@@ -23,6 +23,9 @@ func (c *clock) mono(t time.Duration) time.Duration {
 }
 
 func (c *clock) gain(t time.Duration) time.Duration {
+	if c.drift == 0 {
+		return 0
+	}
 	return t / 1000 * time.Duration(c.drift) / 1000
 }
 

@@ -144,7 +144,7 @@ func (t *tap) Lead(ctx context.Context, s idempotency.Session, term int64) (idem
 	return judge(t, "Lead", l, err, func(x *oracle.Oracle) {
 		if t.leading != l.Term {
 			t.leading = l.Term
-			t.note(t.who, "store: is led by", l.Session, l.Term, l.Why)
+			t.note("store: is led by", l.Session, l.Term, l.Why)
 		}
 		if l.Session == s.ID {
 			x.Led(s.ID, l.Term, term == 0)
@@ -155,7 +155,7 @@ func (t *tap) Lead(ctx context.Context, s idempotency.Session, term int64) (idem
 func (t *tap) Resign(ctx context.Context, s idempotency.Session, term int64, why string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, err := judge(t, "Resign", 0, t.leaders().Resign(ctx, s, term, why), func(*oracle.Oracle) { t.note(t.who, "store: resigns", s.ID, term, why) })
+	_, err := judge(t, "Resign", 0, t.leaders().Resign(ctx, s, term, why), func(*oracle.Oracle) { t.note("store: resigns", s.ID, term, why) })
 	return err
 }
 

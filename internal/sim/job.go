@@ -41,7 +41,7 @@ type Job struct {
 }
 
 // policy is what the oracle has to know of the job's choices.
-func (j Job) policy() oracle.Policy {
+func (j *Job) policy() oracle.Policy {
 	p := oracle.Policy{Attempts: attempts, Parallel: j.Overlap == jobs.OverlapAllow, Once: j.Crash == jobs.CrashAbandon, Within: j.Within}
 	if p.Once {
 		p.Attempts = 1

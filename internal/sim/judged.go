@@ -30,11 +30,7 @@ var (
 func NewJudged(rules oracle.Rules, plan func(job string) (oracle.Schedule, oracle.Choice), keyed func(job string) bool) *Judged {
 	m := idempotency.NewMemory(nil)
 	j := &Judged{History: m, memory: m, keyed: keyed}
-	j.tap = tap{
-		Store: m, oracle: oracle.New(rules), clock: time.Now, partitions: rules.Partitions,
-		note:    func(string, string, ...any) {},
-		noteRun: func(string, string, oracle.ID, string, ...int64) {},
-	}
+	j.tap = tap{Store: m, oracle: oracle.New(rules), clock: time.Now, partitions: rules.Partitions}
 	j.define = func(boot, job, hash string) {
 		schedule, choice := plan(job)
 		j.oracle.Define(hash, schedule)
@@ -81,17 +77,13 @@ func (j *Judged) tell(what func(*oracle.Oracle)) {
 }
 
 // Settle demands that everything due up to limit has ended by now, and that the store holds what it answered.
-func (j *Judged) Settle(limit time.Time) error {
+func (j *Judged) Settle(limit time.Time) (err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	rows, err := storedIn(j.memory)
-	if err != nil {
-		return err
-	}
 	j.oracle.At(j.now())
 	j.oracle.Settled(limit)
-	j.oracle.Audit(rows)
-	return nil
+	j.oracle.Audit(storedIn(j.memory, func(e error) { err = e }))
+	return err
 }
 
 // Violations are the laws that were broken so far.

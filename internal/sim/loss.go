@@ -217,7 +217,7 @@ func (l *loss) fired(from, to time.Duration) {
 // ended demands of the runs of dues in (from, to] that they ended; where all of it was in health, that each is done.
 func (l *loss) ended(from, to time.Duration, healthy bool) {
 	rows := map[oracle.ID]oracle.Row{}
-	for _, r := range l.w.Stored() {
+	for r := range l.w.Stored() {
 		rows[r.ID] = r
 	}
 	for _, j := range l.w.cfg.Jobs {

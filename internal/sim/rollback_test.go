@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +67,7 @@ func TestRecordIsForgotten(t *testing.T) {
 	if n := len(s.lines("announces", "rolled back")); n > 0 {
 		t.Errorf("%d announcements of a store that lost no number", n)
 	}
-	if runs := s.Stored(); len(runs) != 1 || runs[0].State != oracle.Ended || runs[0].Outcome != oracle.Done {
+	if runs := slices.Collect(s.Stored()); len(runs) != 1 || runs[0].State != oracle.Ended || runs[0].Outcome != oracle.Done {
 		t.Errorf("the store holds %+v, want a run that is done", runs)
 	}
 }

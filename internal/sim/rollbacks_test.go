@@ -9,7 +9,7 @@ import (
 	"github.com/belfry-go/belfry/internal/sim"
 )
 
-var rollbacks = flag.Int("sim.rollbacks", 40, "how many seeds TestRollbacks runs")
+var rollbacks = flag.Int("sim.rollbacks", 120, "how many seeds TestRollbacks runs")
 
 // TestRollbacks lets the stores of clusters forget. All ways for that to go have to come.
 func TestRollbacks(t *testing.T) {

@@ -16,8 +16,7 @@ type tap struct {
 	idempotency.Store
 	oracle     *oracle.Oracle
 	clock      func() time.Time
-	note       func(who, what string, a ...any)
-	noteRun    func(who, what string, id oracle.ID, word string, n ...int64)
+	notes      *World                       // whose history the answers are part of; nil: nobody's
 	define     func(boot, job, hash string) // told of each definition that a process declares; nil: who made the world has told the oracle
 	partitions int
 	unjudged   bool
@@ -28,13 +27,29 @@ type tap struct {
 	boots map[int64]string
 
 	leading int64 // the term that Lead answered last
-	set     []int // room for bits
+
+	set  []int        // room for bits
+	rows []oracle.Row // … and for the rows of a decision
+}
+
+// note adds an answer to the history.
+func (t *tap) note(what string, a ...any) {
+	if t.notes != nil {
+		t.notes.note(t.who, what, a...)
+	}
+}
+
+// noteRun adds one about a run.
+func (t *tap) noteRun(what string, id oracle.ID, word string, n ...int64) {
+	if t.notes != nil {
+		t.notes.noteRun(t.who, what, id, word, n...)
+	}
 }
 
 // judge is told after a call what it did, unless it failed.
 func judge[T any](t *tap, name string, v T, err error, tell func(*oracle.Oracle)) (T, error) {
 	if err != nil {
-		t.note(t.who, "store: "+name, err.Error())
+		t.note("store: "+name, err.Error())
 		return v, err
 	}
 	if t.unjudged {
@@ -56,7 +71,7 @@ func (t *tap) OpenSession(ctx context.Context, o idempotency.Opening) (idempoten
 			t.lease, t.boots = map[int64]time.Duration{}, map[int64]string{}
 		}
 		t.lease[s.ID], t.boots[s.ID] = o.Lease, o.Boot
-		t.note(t.who, "store: opens session", s.ID)
+		t.note("store: opens session", s.ID)
 		x.Session(s.ID, o.Boot, t.now().Add(o.Lease), true)
 	})
 	r.Store = "model" // the memory store draws its identity at random
@@ -78,7 +93,7 @@ func (t *tap) CloseSession(ctx context.Context, s idempotency.Session) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, err := judge(t, "CloseSession", 0, t.Store.CloseSession(ctx, s), func(x *oracle.Oracle) {
-		t.note(t.who, "store: closes session", s.ID)
+		t.note("store: closes session", s.ID)
 		x.SessionDead(s.ID, true)
 	})
 	return err
@@ -88,7 +103,7 @@ func (t *tap) MarkDead(ctx context.Context, s idempotency.Session, dead []int64)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, err := judge(t, "MarkDead", 0, t.Store.MarkDead(ctx, s, dead), func(x *oracle.Oracle) {
-		t.note(t.who, "store: marks dead", fmt.Sprint(dead))
+		t.note("store: marks dead", fmt.Sprint(dead))
 		for _, id := range dead {
 			x.SessionDead(id, false)
 		}
@@ -110,7 +125,7 @@ func (t *tap) Declare(ctx context.Context, s idempotency.Session, nonce int64, d
 	return judge(t, "Declare", e, err, func(x *oracle.Oracle) {
 		x.Announced(s.ID, nonce, hashes)
 		for _, e := range e {
-			t.note(t.who, "store: declared", e.Job, e.Hash, e.InForce, e.Opened, e.Next)
+			t.note("store: declared", e.Job, e.Hash, e.InForce, e.Opened, e.Next)
 			x.Declared(s.ID, e.Job, e.Hash, e.InForce, e.Opened, e.Next)
 		}
 	})
@@ -121,14 +136,16 @@ func (t *tap) Decide(ctx context.Context, s idempotency.Session, nonce int64, d 
 	defer t.mu.Unlock()
 	a, err := t.Store.Decide(ctx, s, nonce, d)
 	return judge(t, "Decide", a, err, func(x *oracle.Oracle) {
-		for i, d := range d {
-			t.note(t.who, "store: decides", d.Job, d.Seen.Opened, d.Opened, len(d.Run), a[i].Won)
+		for i := range d {
+			d := &d[i]
+			t.note("store: decides", &d.Job, &d.Seen.Opened, &d.Opened, len(d.Run), a[i].Won)
 			if !a[i].Won {
 				continue
 			}
-			decision := decisionOf(s.ID, nonce, d, a[i])
+			t.rows = rowsOf(t.rows[:0], a[i].Runs)
+			decision := decisionOf(s.ID, nonce, d, t.rows)
 			for _, r := range decision.Rows {
-				t.noteRun(t.who, "store: holds", r.ID, r.Outcome.String(), int64(r.State), r.Fence, int64(r.Attempt))
+				t.noteRun("store: holds", r.ID, r.Outcome.String(), int64(r.State), r.Fence, int64(r.Attempt))
 			}
 			x.Decided(decision)
 		}
@@ -145,7 +162,7 @@ func (t *tap) Claim(ctx context.Context, s idempotency.Session, nonce int64, c [
 			if c.TakeUp {
 				how = "take-up"
 			}
-			t.noteRun(t.who, "store: claims", key(c.ID), how, c.Seen, int64(a[i].Verdict), a[i].Fence, int64(a[i].Crashes))
+			t.noteRun("store: claims", key(c.ID), how, c.Seen, int64(a[i].Verdict), a[i].Fence, int64(a[i].Crashes))
 			t.claimed(x, s.ID, nonce, c, a[i])
 		}
 	})
@@ -192,7 +209,7 @@ func (t *tap) Finish(ctx context.Context, namespace string, f []idempotency.Fini
 	a, err := t.Store.Finish(ctx, namespace, f)
 	return judge(t, "Finish", a, err, func(x *oracle.Oracle) {
 		for i, f := range f {
-			t.noteRun(t.who, "store: finishes", key(f.ID), outcome(f.Outcome).String(), f.Fence, int64(f.Attempt), int64(a[i]))
+			t.noteRun("store: finishes", key(f.ID), outcome(f.Outcome).String(), f.Fence, int64(f.Attempt), int64(a[i]))
 			x.Finished(oracle.Finish{
 				ID: key(f.ID), Fence: f.Fence, Outcome: outcome(f.Outcome), Wake: f.Wake, Attempt: f.Attempt, Reason: f.Reason, Answer: oracle.Answer(a[i]),
 			})
@@ -206,7 +223,7 @@ func (t *tap) SavePass(ctx context.Context, s idempotency.Session, p []idempoten
 	v, err := t.Store.SavePass(ctx, s, p)
 	return judge(t, "SavePass", v, err, func(x *oracle.Oracle) {
 		for i, p := range p {
-			t.note(t.who, "store: saves pass", p.Job, p.Due, bits(p.Finished), bits(p.Mine), int(v[i]))
+			t.note("store: saves pass", p.Job, p.Due, bits(p.Finished), bits(p.Mine), int(v[i]))
 			if v[i] == idempotency.Won {
 				x.Passed(s.ID, p.Job, p.Due.Unix(), t.bits(p.Finished))
 			}
@@ -230,7 +247,7 @@ func (t *tap) CloseDue(ctx context.Context, s idempotency.Session, job string, d
 	defer t.mu.Unlock()
 	closed, err := t.Store.CloseDue(ctx, s, job, due, missed)
 	return judge(t, "CloseDue", closed, err, func(x *oracle.Oracle) {
-		t.note(t.who, "store: closes due", job, due, fmt.Sprint(missed != nil, closed))
+		t.note("store: closes due", job, due, fmt.Sprint(missed != nil, closed))
 		if !closed {
 			return
 		}

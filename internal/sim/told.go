@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -38,9 +39,10 @@ func state(s idempotency.State) oracle.State {
 	return oracle.Ended
 }
 
-func unix(dues []time.Time) (list []int64) {
-	for _, t := range dues {
-		list = append(list, t.Unix())
+func unix(dues []time.Time) []int64 {
+	list := make([]int64, len(dues))
+	for i, t := range dues {
+		list[i] = t.Unix()
 	}
 	return list
 }
@@ -49,12 +51,12 @@ func rangeOf(r idempotency.Range) oracle.Range {
 	return oracle.Range{From: r.From.Unix(), To: r.To.Unix(), Count: r.Count, Outcome: outcome(r.Outcome), Reason: r.Reason}
 }
 
-func rowsOf(runs []idempotency.Run) []oracle.Row {
-	rows := make([]oracle.Row, len(runs))
+// rowsOf adds those of runs to a list.
+func rowsOf(list []oracle.Row, runs []idempotency.Run) []oracle.Row {
 	for i := range runs {
-		rows[i] = rowOf(&runs[i])
+		list = append(list, rowOf(&runs[i]))
 	}
-	return rows
+	return list
 }
 
 func rowOf(r *idempotency.Run) oracle.Row {
@@ -67,10 +69,10 @@ func rowOf(r *idempotency.Run) oracle.Row {
 	return x
 }
 
-func decisionOf(session, nonce int64, d idempotency.Decision, a idempotency.Decided) oracle.Decision {
+func decisionOf(session, nonce int64, d *idempotency.Decision, rows []oracle.Row) oracle.Decision {
 	x := oracle.Decision{
 		Session: session, Nonce: nonce, Job: d.Job, Term: d.Term, SeenHash: d.Seen.Hash, Hash: d.Hash,
-		SeenOpened: d.Seen.Opened, Open: d.Opened, Next: d.Next, Keyed: d.Keyed, Run: unix(d.Run), Rows: rowsOf(a.Runs),
+		SeenOpened: d.Seen.Opened, Open: d.Opened, Next: d.Next, Keyed: d.Keyed, Run: unix(d.Run), Rows: rows,
 		Parallel: d.Overlap == idempotency.OverlapAllow, Overtakes: d.Overlap == idempotency.OverlapCancel && !d.CatchUp,
 	}
 	for _, r := range d.Ranges {
@@ -80,20 +82,20 @@ func decisionOf(session, nonce int64, d idempotency.Decision, a idempotency.Deci
 }
 
 // Stored is every run that the store holds.
-func (w *World) Stored() []oracle.Row {
-	rows, err := storedIn(w.memory)
-	if err != nil {
-		w.fail("store: %w", err)
-	}
-	return rows
+func (w *World) Stored() iter.Seq[oracle.Row] {
+	return storedIn(w.memory, func(err error) { w.fail("store: %w", err) })
 }
 
-func storedIn(h idempotency.History) (rows []oracle.Row, err error) {
-	for r, err := range h.List(context.Background(), idempotency.Filter{Namespace: Namespace}) {
-		if err != nil {
-			return nil, err
+func storedIn(h idempotency.History, failed func(error)) iter.Seq[oracle.Row] {
+	return func(yield func(oracle.Row) bool) {
+		for r, err := range h.List(context.Background(), idempotency.Filter{Namespace: Namespace}) {
+			if err != nil {
+				failed(err)
+				return
+			}
+			if !yield(rowOf(&r)) {
+				return
+			}
 		}
-		rows = append(rows, rowOf(&r))
 	}
-	return rows, nil
 }

@@ -20,7 +20,7 @@ type trace struct {
 
 func newTrace(text io.Writer) trace { return trace{sum: xxhash.New(), text: text} }
 
-// note adds an event. who is a replica's name, or empty for the world.
+// note adds an event. who is a replica's name, or empty for the world. A pointer is to what it stands for, which need not be boxed.
 func (w *World) note(who, what string, a ...any) {
 	t := &w.trace
 	b := t.begin(w.now, who, what)
@@ -29,6 +29,8 @@ func (w *World) note(who, what string, a ...any) {
 		switch x := x.(type) {
 		case string:
 			b = append(b, x...)
+		case *string:
+			b = append(b, *x...)
 		case int:
 			b = binary.LittleEndian.AppendUint64(b, uint64(x))
 		case bool:
@@ -48,6 +50,8 @@ func (w *World) note(who, what string, a ...any) {
 			b = binary.LittleEndian.AppendUint64(b, uint64(x))
 		case time.Time:
 			b = binary.LittleEndian.AppendUint64(b, uint64(x.UnixNano()))
+		case *time.Time:
+			b = binary.LittleEndian.AppendUint64(b, uint64(x.UnixNano()))
 		default:
 			b = fmt.Append(b, x)
 		}
@@ -56,13 +60,23 @@ func (w *World) note(who, what string, a ...any) {
 	if t.text != nil {
 		fmt.Fprintf(t.text, "%12.6f  %-3s %s", w.now.Seconds(), who, what)
 		for _, x := range a {
-			if at, ok := x.(time.Time); ok {
-				x = at.Sub(epoch).String()
-			}
-			fmt.Fprintf(t.text, "  %v", x)
+			fmt.Fprintf(t.text, "  %v", inText(x))
 		}
 		fmt.Fprintln(t.text)
 	}
+}
+
+// inText is what an event tells, as its text has it.
+func inText(x any) any {
+	switch x := x.(type) {
+	case time.Time:
+		return x.Sub(epoch)
+	case *time.Time:
+		return x.Sub(epoch)
+	case *string:
+		return *x
+	}
+	return x
 }
 
 // noteRun adds an event of a run, with numbers and a word on it. Most of a history is of these, so nothing is boxed or put

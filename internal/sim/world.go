@@ -88,6 +88,10 @@ type World struct {
 	elector  *elector
 	commands int           // of people
 	skew     time.Duration // the store's clock minus true time
+	shown    struct {      // what the store's clock showed last: it is read several times in an instant
+		at   time.Duration
+		time time.Time
+	}
 	rings    map[string]*ring.Ring
 	trace    trace
 	unjudged bool
@@ -107,6 +111,7 @@ func New(c Config) *World {
 		cfg: c, jobs: map[string]*Job{}, rand: rand.New(rand.NewPCG(c.Seed, 0x9e3779b97f4a7c15)), rings: map[string]*ring.Ring{},
 		trace: newTrace(c.Trace), Stats: newStats(), mood: all,
 	}
+	w.shown.time = epoch
 	w.memory = idempotency.NewMemory(w.StoreNow)
 	w.Oracle = oracle.New(oracle.Rules{
 		Tolerance: c.Timing.Tolerance, Horizon: c.Timing.Horizon, MissedAfter: c.Timing.MissedAfter, Retention: c.Timing.Retention,
@@ -123,7 +128,7 @@ func New(c Config) *World {
 	if c.Store != nil {
 		inner = c.Store(inner)
 	}
-	w.tap = &tap{Store: inner, oracle: w.Oracle, clock: w.StoreNow, note: w.note, noteRun: w.noteRun, partitions: c.Timing.Partitions}
+	w.tap = &tap{Store: inner, oracle: w.Oracle, clock: w.StoreNow, notes: w, partitions: c.Timing.Partitions}
 	w.front = &front{tap: w.tap, identity: original}
 	w.elector = &elector{w: w}
 	w.cfg.Jobs = nil
@@ -145,7 +150,12 @@ func (w *World) Replica(i int) *Replica { return w.replicas[i] }
 func (w *World) Now() time.Duration { return w.now }
 
 // StoreNow is what the store's clock says.
-func (w *World) StoreNow() time.Time { return epoch.Add(w.now + w.skew) }
+func (w *World) StoreNow() time.Time {
+	if at := w.now + w.skew; at != w.shown.at {
+		w.shown.at, w.shown.time = at, epoch.Add(at)
+	}
+	return w.shown.time
+}
 
 // StepStore sets the store's clock on by d, or back.
 func (w *World) StepStore(d time.Duration) {

@@ -7,14 +7,8 @@ import (
 
 // contexts are those of handlers that have not ended, by fence, and what their processes, by boot, could not know or do.
 type contexts struct {
-	alive map[int64]*handler
+	alive map[int64]*tenure
 	hosts map[string]*host
-}
-
-type handler struct {
-	id      ID
-	session int64
-	begun   time.Time
 }
 
 // host is a process that stood still, heard nothing of the store, or had no clock that tells how old its session is, until then.
@@ -24,14 +18,12 @@ type host struct{ still, deaf, misled time.Time }
 const Quick = 50 * time.Millisecond
 
 func (o *Oracle) host(boot string) *host {
-	c := &o.contexts
-	if c.hosts == nil {
-		c.alive, c.hosts = map[int64]*handler{}, map[string]*host{}
+	h := o.contexts.hosts[boot]
+	if h == nil {
+		h = &host{}
+		o.contexts.hosts[boot] = h
 	}
-	if c.hosts[boot] == nil {
-		c.hosts[boot] = &host{}
-	}
-	return c.hosts[boot]
+	return h
 }
 
 // Still tells that a process stands still for so long.
@@ -56,8 +48,8 @@ func (o *Oracle) Unheard(boot string, d time.Duration) {
 // Gone tells that a process has ended, and its handlers with it.
 func (o *Oracle) Gone(boot string) {
 	o.demandEnds(boot)
-	for fence, h := range o.contexts.alive {
-		if o.boot(h.session) == boot {
+	for fence, t := range o.contexts.alive {
+		if t.session.boot == boot {
 			delete(o.contexts.alive, fence)
 		}
 	}
@@ -66,23 +58,24 @@ func (o *Oracle) Gone(boot string) {
 
 // ContextBegins tells that a handler that starts has a context that lives.
 func (o *Oracle) ContextBegins(id ID, fence int64) {
-	if r := o.rows[id]; r != nil && r.Fence == fence && r.State == Running { // else others have it, and no law lets it start
-		o.host(o.sessions[r.session].boot)
-		o.contexts.alive[fence] = &handler{id, r.session, o.now}
+	if t := o.tenures[fence]; t != nil && t.row.ID == id && t.holds() { // else others have it, and no law lets it start
+		o.host(t.session.boot)
+		t.begun = o.now
+		o.contexts.alive[fence] = t
 	}
 }
 
 // ContextEnds tells that a handler has returned, which needs no cause, or that its context was ended.
 func (o *Oracle) ContextEnds(fence int64, cause string) {
-	h := o.contexts.alive[fence]
-	if h == nil {
+	t := o.contexts.alive[fence]
+	if t == nil {
 		return
 	}
-	o.demandEnd(fence, h)
+	o.demandEnd(t)
 	delete(o.contexts.alive, fence)
-	r := o.rows[h.id]
+	r := t.row
 	if cause == "canceled" && r.told != cause || cause == "overtaken" && !r.overtaken {
-		o.fail("context", "%v under fence %d is ended as %s for nothing; it is told to end: %q", h.id, fence, cause, r.told)
+		o.fail("context", "%v under fence %d is ended as %s for nothing; it is told to end: %q", r.ID, fence, cause, r.told)
 	}
 }
 
@@ -96,8 +89,8 @@ func (o *Oracle) Contexts() {
 // demandEnds is demandEnd for each handler of a process.
 func (o *Oracle) demandEnds(boot string) {
 	for _, fence := range sorted(o.contexts.alive, cmp.Compare[int64]) {
-		if h := o.contexts.alive[fence]; o.boot(h.session) == boot {
-			o.demandEnd(fence, h)
+		if t := o.contexts.alive[fence]; t.session.boot == boot {
+			o.demandEnd(t)
 		}
 	}
 }
@@ -110,19 +103,18 @@ func (o *Oracle) demandEnds(boot string) {
 //
 // It asks once in a sweep whether something is told to end, and then what: when two are over, the context has ended. That counts from
 // when answers came in time again.
-func (o *Oracle) demandEnd(fence int64, h *handler) {
-	s, host := o.sessions[h.session], o.host(o.boot(h.session))
+func (o *Oracle) demandEnd(t *tenure) {
+	r, s, host := t.row, t.session, o.host(t.session.boot)
 	trust := later(s.expires.Add(-o.rules.Lease*28/100), later(host.still, host.misled).Add(o.rules.Lease/50))
 	if s.steps == o.steps && o.now.After(trust) {
-		o.fail("context", "%v under fence %d of session %d goes on %v after the session could be trusted", h.id, fence, h.session, o.now.Sub(trust))
+		o.fail("context", "%v under fence %d of session %d goes on %v after the session could be trusted", r.ID, t.fence, r.session, o.now.Sub(trust))
 	}
-	r := o.rows[h.id]
-	if r == nil || r.told == "" || r.Fence != fence || r.State != Running {
+	if r.told == "" || !t.holds() {
 		return
 	}
-	heard := later(later(r.since, h.begun), later(host.still, host.deaf)).Add(2*o.rules.Sweep + Quick)
+	heard := later(later(r.since, t.begun), later(host.still, host.deaf)).Add(2*o.rules.Sweep + Quick)
 	if o.now.After(heard) && r.steps == o.steps {
-		o.fail("context", "%v under fence %d is told to end (%s), and goes on %v after its holder should have heard of it", h.id, fence, r.told, o.now.Sub(heard))
+		o.fail("context", "%v under fence %d is told to end (%s), and goes on %v after its holder should have heard of it", r.ID, t.fence, r.told, o.now.Sub(heard))
 	}
 }
 

@@ -59,13 +59,12 @@ func (o *Oracle) Backfilled(id ID) {
 func (o *Oracle) again(id ID) {
 	r := o.rows[id]
 	if r == nil {
-		r = &row{spared: o.spared}
-		o.rows[id] = r
+		r = &row{Row: Row{ID: id, State: Waiting}}
+		o.put(r)
 	}
 	r.Row = Row{ID: id, Fence: r.Fence, Wake: o.now}
 	o.turn(r, Waiting, None)
-	r.told, r.overtaken, r.hand, r.orphaned = "", false, true, false
-	delete(o.begun, id)
+	r.told, r.overtaken, r.hand, r.orphaned, r.begun = "", false, true, false, false
 }
 
 // Opened tells that a person opens a due for all keys, unless it was open before.

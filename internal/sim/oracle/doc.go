@@ -3,7 +3,7 @@
 // It is told what a store accepted and what handlers did, in the order in which
 // that happened, keeps a ledger of its own, whatever the store prunes (Forget drops what no call may come
 // back to). It shares no code with the scheduler, the core or a store:
-// schedules it expands second by second, and each law it judges is written
+// the dues of schedules it reckons by itself, and each law it judges is written
 // here a second time. What it does not check is the store's answers that change
 // nothing (taken, early, closed); the stores' conformance suite does.
 //

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"cmp"
+	"iter"
 	"time"
 )
 
@@ -21,10 +22,10 @@ func (o *Oracle) Settled(limit time.Time) {
 			o.fail("I2", "job %s: due %d is still open", id.job, id.due)
 		}
 	}
-	for _, id := range sorted(o.active, byID) {
-		if r := o.active[id]; id.Due <= limit.Unix() {
+	for _, r := range o.unended() {
+		if r.ID.Due <= limit.Unix() {
 			o.fail("I2", "%v is still %s: attempt %d, crashes %d, fence %d, session %d (live: %t)",
-				id, stateName(r.State), r.Attempt, r.Crashes, r.Fence, r.session, o.live(r.session))
+				r.ID, stateName(r.State), r.Attempt, r.Crashes, r.Fence, r.session, o.live(r.session))
 		}
 	}
 }
@@ -36,7 +37,7 @@ func (o *Oracle) AllDone(name string, from, to int64) {
 	if force := o.inForce(name); j.hash != force {
 		o.fail("I6", "job %s: in the calm its dues are those of %s, and in force is %q", name, j.hash, force)
 	}
-	for _, due := range o.schedules[j.hash].dues(from, to) {
+	for _, due := range o.schedules[j.hash].dues(nil, from, to) {
 		keys := []string{name}
 		if j.keyed {
 			d := o.dues[dueID{name, due}]
@@ -57,11 +58,13 @@ func (o *Oracle) AllDone(name string, from, to int64) {
 
 // Audit compares what a store holds with the ledger: every row is as it was
 // told, and only ended ones that are older than retention are gone.
-func (o *Oracle) Audit(stored []Row) {
-	seen := make(map[ID]bool, len(stored))
-	for _, s := range stored {
-		seen[s.ID] = true
+func (o *Oracle) Audit(stored iter.Seq[Row]) {
+	o.audits++
+	for s := range stored {
 		r := o.rows[s.ID]
+		if r != nil {
+			r.audited = o.audits
+		}
 		switch {
 		case r == nil:
 			o.fail("I2", "%v is stored, and no call wrote it", s.ID)
@@ -73,7 +76,7 @@ func (o *Oracle) Audit(stored []Row) {
 	old := o.high.Add(-o.rules.Retention).Unix()
 	gone := map[ID]*row{}
 	for id, r := range o.rows {
-		if !seen[id] && (r.State != Ended || id.Due > old) {
+		if r.audited != o.audits && (r.State != Ended || id.Due > old) {
 			gone[id] = r
 		}
 	}

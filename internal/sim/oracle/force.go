@@ -35,13 +35,15 @@ func (o *Oracle) announces(sessionID int64, job, hash, what string) {
 }
 
 // forced demands that a decision is about the definition whose dues are decided, and keeps that, or puts the one in force in its place.
-func (o *Oracle) forced(d Decision) {
-	j := o.job(d.Job)
+func (o *Oracle) forced(j *job, d *Decision) {
 	if d.SeenHash != j.hash {
 		o.fail("force", "job %s: a decision of the dues of %s was accepted, they are those of %s", d.Job, d.SeenHash, j.hash)
 	}
 	o.announces(d.Session, d.Job, d.Hash, "a decision")
-	if force := o.inForce(d.Job); d.Hash != j.hash && d.Hash != force {
+	if d.Hash == j.hash {
+		return
+	}
+	if force := o.inForce(d.Job); d.Hash != force {
 		o.fail("force", "job %s: a decision puts %s in the place of %s, and in force is %q", d.Job, d.Hash, j.hash, force)
 	}
 }

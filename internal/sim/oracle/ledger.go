@@ -24,7 +24,7 @@ func (s *set) add(fence int64) {
 
 // put enters a new row.
 func (o *Oracle) put(r *row) {
-	r.spared = o.spared
+	r.spared, r.lane = o.spared, o.lane(r.ID)
 	o.rows[r.ID] = r
 	o.turn(r, r.State, r.Outcome)
 }
@@ -32,11 +32,33 @@ func (o *Oracle) put(r *row) {
 // turn changes the state of a row.
 func (o *Oracle) turn(r *row, s State, out Outcome) {
 	r.State, r.Outcome = s, out
-	if s == Ended {
-		delete(o.active, r.ID)
-	} else {
-		o.active[r.ID] = r
+	switch last := len(o.active) - 1; {
+	case s != Ended && r.place == 0:
+		o.active = append(o.active, r)
+		r.place = len(o.active)
+	case s == Ended && r.place != 0: // the last takes its place
+		o.active[r.place-1], o.active[last].place = o.active[last], r.place
+		o.active[last], r.place = nil, 0
+		o.active = o.active[:last]
 	}
+}
+
+// unended are the runs that have not ended, in order.
+func (o *Oracle) unended() []*row {
+	list := slices.Clone(o.active)
+	slices.SortFunc(list, func(a, b *row) int { return byID(a.ID, b.ID) })
+	return list
+}
+
+// lane is that of a run.
+func (o *Oracle) lane(id ID) *lane {
+	of := laneID{id.Job, id.Key}
+	l := o.lanes[of]
+	if l == nil {
+		l = &lane{}
+		o.lanes[of] = l
+	}
+	return l
 }
 
 // Forget drops what a history of hours cannot come back to: ended runs, closed dues and decisions that are older than the
@@ -50,12 +72,10 @@ func (o *Oracle) Forget() {
 		}
 		o.count(id.Job, r.Outcome, 1)
 		delete(o.rows, id)
-		delete(o.begun, id)
 	}
 	for fence, t := range o.tenures {
-		if o.rows[t.id] == nil {
+		if o.rows[t.row.ID] == nil {
 			delete(o.tenures, fence)
-			delete(o.accepted, fence)
 			delete(o.fenced, fence)
 		}
 	}
@@ -65,7 +85,9 @@ func (o *Oracle) Forget() {
 		}
 	}
 	o.untold = slices.DeleteFunc(o.untold, func(m made) bool { return m.at.Unix() <= old })
-	o.before, o.decided = o.decided, map[decisionID]bool{}
+	for _, j := range o.jobs {
+		j.before, j.decided = j.decided, map[decisionID]bool{}
+	}
 	for id, s := range o.sessions {
 		if !o.live(id) && s.expires.Before(o.high.Add(-2*o.rules.Retention)) {
 			delete(o.sessions, id)

@@ -15,7 +15,7 @@ func (o *Oracle) Calm() { clear(o.fired) }
 
 // Lone demands that each due of an efficiency job in (from, to] ran once since the calm began.
 func (o *Oracle) Lone(name string, s Schedule, from, to int64) {
-	for _, t := range s.dues(from, to) {
+	for _, t := range s.dues(nil, from, to) {
 		if n := o.fired[ID{Job: name, Key: name, Due: t}]; n != 1 {
 			o.fail("I5", "due %d of the efficiency job %s ran %d times in the calm", t, name, n)
 		}

@@ -23,38 +23,39 @@ type Oracle struct {
 	jobs      map[string]*job
 	sessions  map[int64]*session
 	rows      map[ID]*row
-	active    map[ID]*row // those that have not ended
+	active    []*row // those that have not ended
+	lanes     map[laneID]*lane
 	dues      map[dueID]*due
-	open      map[dueID]*due // those that are open
-	decided   map[decisionID]bool
-	before    map[decisionID]bool // decided before the last Forget
-	tenures   map[int64]*tenure   // by fence
-	used      set                 // all fences ever
-	last      map[lane]int64      // highest fence
-	held      map[lane]ID         // running exclusively
-	terms     map[int64]int64     // the sessions that led, by term
-	term      int64               // the highest
-	begun     map[ID]bool         // runs of which a handler started since a person asked for them
-	fired     map[ID]int          // first starts of runs that no store knows of
-	starts    map[string]int      // … by job
-	accepted  map[int64]*accepted // finishes that were, by fence
-	fenced    map[int64]bool      // finishes that were refused, and whether their replica says so
-	untold    []made              // decisions of which no process tells yet
+	open      map[dueID]*due    // those that are open
+	writes    int               // decisions that wrote rows
+	audits    int               // comparisons with what a store holds
+	tenures   map[int64]*tenure // by fence
+	used      set               // all fences ever
+	terms     map[int64]int64   // the sessions that led, by term
+	term      int64             // the highest
+	fired     map[ID]int        // first starts of runs that no store knows of
+	starts    map[string]int    // … by job
+	fenced    map[int64]bool    // finishes that were refused, and whether their replica says so
+	untold    []made            // decisions of which no process tells yet
 	spared    int
 	steps     int       // of the store's clock
 	stepped   time.Time // up to where they have taken it
 	contexts  contexts
+	room      planning
 
 	violations []Violation
 }
 
-type decisionID struct {
-	session, nonce int64
-	job            string
-}
+// decisionID names a decision of a job.
+type decisionID struct{ session, nonce int64 }
 
-// lane is what overlap and the order of fences are about.
-type lane struct{ job, key string }
+type laneID struct{ job, key string }
+
+// lane is what overlap and the order of fences are about: the runs of a key.
+type lane struct {
+	held *row  // running exclusively; nil: none is
+	last int64 // the highest fence
+}
 
 type session struct {
 	boot    string
@@ -70,14 +71,16 @@ type session struct {
 func (s *session) live(now time.Time) bool { return s != nil && !s.marked && now.Before(s.expires) }
 
 type job struct {
-	hash   string // of the definition by which its dues are decided
-	keyed  bool
-	opened time.Time
-	next   time.Time
-	pause  pause
-	tally  map[Outcome]int // dues that ranges speak for, and runs that are forgotten
-	keys   map[string]bool // that every copy of its source yields
-	some   map[string]bool // that some copy does
+	hash    string // of the definition by which its dues are decided
+	keyed   bool
+	opened  time.Time
+	next    time.Time
+	pause   pause
+	decided map[decisionID]bool
+	before  map[decisionID]bool // decided before the last Forget
+	tally   map[Outcome]int     // dues that ranges speak for, and runs that are forgotten
+	keys    map[string]bool     // that every copy of its source yields
+	some    map[string]bool     // that some copy does
 }
 
 // pause is the last of a job: what is due in [from, until), or from then on while it lasts.
@@ -95,6 +98,10 @@ func (p pause) has(due int64) bool {
 type row struct {
 	Row
 	session, nonce int64
+	lane           *lane
+	place          int     // among the active, from 1 on; 0: it is none of them
+	written        int     // the decision that wrote it, counted from 1 on; 0: none did
+	audited        int     // the last comparison that found it in the store
 	tenure         *tenure // the last
 	exclusive      bool
 	forward        bool // its definition ended before it could start
@@ -103,6 +110,7 @@ type row struct {
 	since          time.Time // … and since when
 	steps          int       // of the store's clock then
 	overtaken      bool      // it was told so first
+	begun          bool      // a handler of it started since a person asked for it
 	hand           bool      // a person asked for it
 	orphaned       bool      // it was taken up from who was gone
 	ousted         bool      // it was told to end, and others did that when its holder was gone
@@ -130,9 +138,9 @@ type due struct {
 func New(r Rules) *Oracle {
 	return &Oracle{
 		rules: r, schedules: map[string]Schedule{}, spreads: map[string]time.Duration{}, choices: map[chosen][]Choice{}, seen: map[definition]int{}, jobs: map[string]*job{}, sessions: map[int64]*session{},
-		rows: map[ID]*row{}, active: map[ID]*row{}, dues: map[dueID]*due{}, open: map[dueID]*due{}, decided: map[decisionID]bool{},
-		tenures: map[int64]*tenure{}, last: map[lane]int64{}, held: map[lane]ID{}, begun: map[ID]bool{}, terms: map[int64]int64{},
-		fired: map[ID]int{}, starts: map[string]int{}, accepted: map[int64]*accepted{}, fenced: map[int64]bool{},
+		rows: map[ID]*row{}, lanes: map[laneID]*lane{}, dues: map[dueID]*due{}, open: map[dueID]*due{},
+		tenures: map[int64]*tenure{}, terms: map[int64]int64{}, fired: map[ID]int{}, starts: map[string]int{}, fenced: map[int64]bool{},
+		contexts: contexts{alive: map[int64]*tenure{}, hosts: map[string]*host{}},
 	}
 }
 
@@ -146,9 +154,12 @@ func (o *Oracle) fail(law, format string, a ...any) {
 
 // At tells what the store's clock says now.
 func (o *Oracle) At(now time.Time) {
-	if o.now.IsZero() {
+	switch {
+	case now.Equal(o.now):
+		return
+	case o.now.IsZero():
 		o.fast = now
-	} else {
+	default:
 		o.fast = o.fast.Add(max(now.Sub(o.now), 0))
 	}
 	o.now = now
@@ -181,10 +192,10 @@ func (o *Oracle) Start(id ID, over time.Duration) time.Time {
 	return due.Add(time.Duration(part))
 }
 
-// unstarted is whether a run may not start yet. One whose definition ended before it could is brought forward.
-func (o *Oracle) unstarted(id ID) bool {
+// unstarted is whether a run may not start yet. One whose definition ended before it could is brought forward. It may have no row.
+func (o *Oracle) unstarted(id ID, r *row) bool {
 	over := o.spreads[id.Job]
-	if r := o.rows[id]; r != nil && (r.forward || r.hand) {
+	if r != nil && (r.forward || r.hand) {
 		over = 0
 	}
 	return o.Start(id, over).After(o.fast.Add(o.rules.Tolerance))
@@ -234,7 +245,7 @@ func (o *Oracle) Disturbed() { o.spared++ }
 func (o *Oracle) job(name string) *job {
 	j := o.jobs[name]
 	if j == nil {
-		j = &job{keys: map[string]bool{}, some: map[string]bool{}}
+		j = &job{decided: map[decisionID]bool{}, keys: map[string]bool{}, some: map[string]bool{}}
 		o.jobs[name] = j
 	}
 	return j

@@ -171,7 +171,7 @@ func TestLaws(t *testing.T) {
 			h.Closed(1, "keyed", unix(10), nil)
 		}},
 		{"a stored run that nobody wrote", "I2", func(h history) {
-			h.Audit([]oracle.Row{{ID: plain, State: oracle.Running, Fence: 5}, {ID: a, State: oracle.Waiting}})
+			h.Audit(slices.Values([]oracle.Row{{ID: plain, State: oracle.Running, Fence: 5}, {ID: a, State: oracle.Waiting}}))
 		}},
 		{"a fence again", "I3", func(h history) { c := claim(); c.Fence = 5; h.Claimed(c) }},
 		{"a fence that falls", "I3", func(h history) { c := orphan(h); h.SessionDead(2, false); c.Fence = 4; h.Claimed(c) }},

@@ -44,7 +44,7 @@ var paused = fate{Skipped, "paused"}
 
 // planned demands that a decision speaks of each due of its stretch once, and of nothing else, and that each has the fate which one of
 // the choices of its process has for it.
-func (o *Oracle) planned(d Decision) {
+func (o *Oracle) planned(j *job, d *Decision) {
 	s, known := o.schedules[d.SeenHash]
 	choices := o.choices[chosen{o.boot(d.Session), d.Job, d.Hash}]
 	switch {
@@ -55,25 +55,34 @@ func (o *Oracle) planned(d Decision) {
 		o.fail("I2", "job %s: session %d decides for the definition %q, which its process never had", d.Job, d.Session, d.Hash)
 		return
 	}
-	dues := s.dues(d.SeenOpened.Unix(), d.Open.Unix())
+	dues := s.dues(o.room.dues[:0], d.SeenOpened.Unix(), d.Open.Unix())
+	o.room.dues = dues
 	told, ok := o.fatesOf(d, dues)
 	if !ok {
 		return
 	}
 	var law, text string
 	for _, c := range choices {
-		if law, text = o.wrong(d, c, dues, told); law == "" {
+		if law, text = o.wrong(j, d, c, dues, told); law == "" {
 			return
 		}
 	}
 	o.fail(law, "job %s: %s", d.Job, text)
 }
 
+// planning is room for what planned makes of each decision.
+type planning struct {
+	dues       []int64
+	said       []bool // whether the decision speaks of each of them
+	told, want []fate
+}
+
 // fatesOf are those that a decision gives to the dues.
-func (o *Oracle) fatesOf(d Decision, dues []int64) (fates []fate, ok bool) {
+func (o *Oracle) fatesOf(d *Decision, dues []int64) (fates []fate, ok bool) {
 	before := len(o.violations)
-	fates = make([]fate, len(dues))
-	said := make([]bool, len(dues))
+	fates = append(o.room.told[:0], make([]fate, len(dues))...)
+	said := append(o.room.said[:0], make([]bool, len(dues))...)
+	o.room.told, o.room.said = fates, said
 	for _, t := range d.Run {
 		i, due := slices.BinarySearch(dues, t)
 		if !due || said[i] {
@@ -104,13 +113,13 @@ func (o *Oracle) fatesOf(d Decision, dues []int64) (fates []fate, ok bool) {
 }
 
 // wrong says what of a decision is not as the choice has it, and by what law; or nothing.
-func (o *Oracle) wrong(d Decision, c Choice, dues []int64, told []fate) (law, text string) {
-	want := o.fates(d, c, dues)
+func (o *Oracle) wrong(j *job, d *Decision, c Choice, dues []int64, told []fate) (law, text string) {
+	want := o.fates(j, d, c, dues)
 	for i, t := range dues {
 		switch {
 		case told[i] == want[i]:
 		case told[i] == paused || want[i] == paused:
-			p := o.job(d.Job).pause
+			p := j.pause
 			return "pause", fmt.Sprintf("due %d %v; the pause is from %v to %v", t, told[i], p.from, p.until)
 		default:
 			return "plan", fmt.Sprintf("due %d %v, want that it %v: it is %v old, and the choice is %+v", t, told[i], want[i], d.Open.Sub(time.Unix(t, 0)), c)
@@ -124,10 +133,11 @@ func (o *Oracle) wrong(d Decision, c Choice, dues []int64, told []fate) (law, te
 
 // fates are those that the dues of a decision come to by a choice: what came in a pause is skipped; of those that are late, and not
 // too old, the newest run; and all others run, but those with keys of which none may start any more.
-func (o *Oracle) fates(d Decision, c Choice, dues []int64) []fate {
-	p, within := o.job(d.Job).pause, o.policy(d.Job).Within
-	inTime := o.rules.MissedAfter + o.inAdvance(d, c)
-	list, late := make([]fate, len(dues)), 0
+func (o *Oracle) fates(j *job, d *Decision, c Choice, dues []int64) []fate {
+	p, within := j.pause, o.policy(d.Job).Within
+	inTime := o.rules.MissedAfter + o.inAdvance(j, d, c)
+	list, late := append(o.room.want[:0], make([]fate, len(dues))...), 0
+	o.room.want = list
 	for i, t := range slices.Backward(dues) {
 		switch age := d.Open.Sub(time.Unix(t, 0)); {
 		case p.has(t):
@@ -163,11 +173,11 @@ func (o *Oracle) ownStart(job string, c Choice) time.Duration {
 // its start: with keys by the last of them. Without keys it is opened when it starts, so that Open lies before the decision by as much;
 // but where a definition ends, all up to then is opened, and what waited for its start, by whoever told the store when to look at
 // it, is not late either.
-func (o *Oracle) inAdvance(d Decision, c Choice) time.Duration {
+func (o *Oracle) inAdvance(j *job, d *Decision, c Choice) time.Duration {
 	if d.Keyed {
 		return o.lastStart(c)
 	}
-	j, own, promised := o.job(d.Job), o.ownStart(d.Job, c), time.Duration(0)
+	own, promised := o.ownStart(d.Job, c), time.Duration(0)
 	if due, ok := o.schedules[d.SeenHash].next(d.SeenOpened.Unix()); ok && !j.next.IsZero() {
 		promised = min(max(j.next.Sub(time.Unix(due, 0)), 0), o.rules.Horizon)
 	}
@@ -178,7 +188,7 @@ func (o *Oracle) inAdvance(d Decision, c Choice) time.Duration {
 }
 
 // next is when the store has to offer the entry after a decision: at the start of the first due that is not opened, in whole seconds.
-func (o *Oracle) next(d Decision, c Choice) time.Time {
+func (o *Oracle) next(d *Decision, c Choice) time.Time {
 	due, ok := o.schedules[d.Hash].next(d.Open.Unix())
 	if !ok {
 		return time.Time{}

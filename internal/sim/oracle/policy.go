@@ -1,6 +1,9 @@
 package oracle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Policy is what a job's choices mean for its runs.
 type Policy struct {
@@ -21,24 +24,32 @@ func (o *Oracle) policy(job string) Policy {
 const slack = 3 * time.Second
 
 // judgeStart demands that a run which may start once only, or in time only, does so.
-func (o *Oracle) judgeStart(id ID) {
-	p, r := o.policy(id.Job), o.rows[id]
-	if p.Once && o.begun[id] {
-		o.fail("I16", "%v starts again", id)
+func (o *Oracle) judgeStart(r *row, p Policy) {
+	if p.Once && r.begun {
+		o.fail("I16", "%v starts again", r.ID)
 	}
-	d := o.dues[dueID{id.Job, id.Due}]
-	hand := r != nil && r.hand || d != nil && d.hand
-	begun := o.begun[id] || r != nil && r.orphaned // of what was claimed by who died no store knows whether it started
-	due := time.Unix(id.Due, 0)
-	if latest := due.Add(p.Within + slack); p.Within > 0 && !hand && !begun && due.After(o.stepped) && o.now.After(latest) {
-		o.fail("I16", "%v starts for the first time after %v, with %v to start", id, o.now.Sub(time.Unix(id.Due, 0)), p.Within)
+	first := !r.begun && !r.orphaned // of what was claimed by who died no store knows whether it started
+	if r.begun = true; p.Within > 0 && first && !o.byHand(r) {
+		o.judgeFirst(r, p)
 	}
-	o.begun[id] = true
+}
+
+// judgeFirst demands that a run which nobody asked for starts in time for the first time.
+func (o *Oracle) judgeFirst(r *row, p Policy) {
+	due := time.Unix(r.ID.Due, 0)
+	if latest := due.Add(p.Within + slack); due.After(o.stepped) && o.now.After(latest) {
+		o.fail("I16", "%v starts for the first time after %v, with %v to start", r.ID, o.now.Sub(due), p.Within)
+	}
+}
+
+// byHand is whether a person asked for a run, or for its due.
+func (o *Oracle) byHand(r *row) bool {
+	d := o.dues[dueID{r.ID.Job, r.ID.Due}]
+	return r.hand || d != nil && d.hand
 }
 
 // judgeReason demands that a run ends for a reason of its own only where there is one.
-func (o *Oracle) judgeReason(r *row, f Finish) {
-	p := o.policy(f.ID.Job)
+func (o *Oracle) judgeReason(r *row, f *Finish, p Policy) {
 	wrong := false
 	switch f.Reason {
 	case "canceled":
@@ -46,14 +57,14 @@ func (o *Oracle) judgeReason(r *row, f Finish) {
 	case "overtaken":
 		wrong = !r.overtaken // even where a person has canceled it meanwhile
 	case "deadline":
-		wrong = p.Within == 0 || o.begun[f.ID] || r.hand || o.fast.Before(o.Start(f.ID, o.spreads[f.ID.Job]).Add(p.Within))
+		wrong = p.Within == 0 || r.begun || r.hand || o.fast.Before(o.Start(f.ID, o.spreads[f.ID.Job]).Add(p.Within))
 	case "handler":
 		wrong = r.tenure.end&Skip == 0
 	default:
 		wrong = f.Outcome == Skipped
 	}
 	if wrong {
-		o.fail("I16", "%v ends %v (%s) for nothing; it is told to end: %q, has started: %t", f.ID, f.Outcome, f.Reason, r.told, o.begun[f.ID])
+		o.fail("I16", "%v ends %v (%s) for nothing; it is told to end: %q, has started: %t", f.ID, f.Outcome, f.Reason, r.told, r.begun)
 	}
 }
 
@@ -67,27 +78,25 @@ func (o *Oracle) toldOutcome(r *row) Outcome {
 
 // Waits is whether a run of a key waits.
 func (o *Oracle) Waits(job, key string) bool {
-	for id, r := range o.active {
-		if id.Job == job && id.Key == key && r.State == Waiting {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.active, func(r *row) bool { return r.ID.Key == key && r.ID.Job == job && r.State == Waiting })
 }
 
 // Overtaken tells that a run waits because its key is held, and wants to have it.
-func (o *Oracle) Overtaken(by ID) { o.overtake(by, nil) }
+func (o *Oracle) Overtaken(by ID) {
+	if r := o.rows[by]; r != nil {
+		o.overtake(r)
+	}
+}
 
 // overtake tells the holder of a key to end, and ends the older runs of it that wait, but those which were decided together.
-func (o *Oracle) overtake(by ID, together map[ID]bool) {
-	if holder, held := o.held[lane{by.Job, by.Key}]; held && holder.Due <= by.Due {
-		if r := o.rows[holder]; r.told == "" {
-			o.tellEnd(r, "overtaken")
-			r.overtaken = true
-		}
+func (o *Oracle) overtake(by *row) {
+	if holder := by.lane.held; holder != nil && holder.ID.Due <= by.ID.Due && holder.told == "" {
+		o.tellEnd(holder, "overtaken")
+		holder.overtaken = true
 	}
-	for id, r := range o.active {
-		if id.Job == by.Job && id.Key == by.Key && r.State == Waiting && id.Due < by.Due && !together[id] {
+	for _, r := range slices.Backward(o.active) { // which loses those that end
+		together := r.written != 0 && r.written == by.written
+		if r.lane == by.lane && r.State == Waiting && r.ID.Due < by.ID.Due && !together {
 			o.turn(r, Ended, Skipped)
 		}
 	}

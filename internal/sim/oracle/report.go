@@ -14,7 +14,7 @@ type made struct {
 }
 
 // makes notes a decision that its process will tell of. None tells of one about an efficiency job, whose dues no store decides.
-func (o *Oracle) makes(d Decision) {
+func (o *Oracle) makes(d *Decision) {
 	if d.Open.IsZero() {
 		return
 	}
@@ -57,7 +57,7 @@ func (o *Oracle) toldDecisions(from, to time.Time) {
 // ToldTakenUp judges what a replica says of an orphan that it has taken up. One that was released between the sweep that saw it and its
 // claim was none, which no answer says.
 func (o *Oracle) ToldTakenUp(id ID, fence int64, crashes int) {
-	if t := o.tenures[fence]; t == nil || t.id != id || t.crashes != crashes {
+	if t := o.tenures[fence]; t == nil || t.row.ID != id || t.crashes != crashes {
 		o.fail("I14", "%v is told to be taken up under fence %d after %d crashes, and no such claim was won", id, fence, crashes)
 	}
 }

@@ -31,12 +31,18 @@ func (e End) String() string {
 
 // tenure is what a fence stands for: one session's hold of a run. It is kept when others have overtaken it.
 type tenure struct {
-	id               ID
+	fence            int64
+	row              *row
 	session          *session
 	attempt, crashes int // of the run when it was drawn
 	started          bool
+	begun            time.Time // when its handler's context began
 	end              End
+	accepted         accepted // its finish
 }
+
+// holds is whether nobody has overtaken it, and its run goes on.
+func (t *tenure) holds() bool { return t.row.Fence == t.fence && t.row.State == Running }
 
 // Claimed tells a claim that was answered as won; one that is answered again
 // under its session and nonce changes nothing.
@@ -78,7 +84,7 @@ func (o *Oracle) inserted(c Claim, r *row) {
 	if due.After(o.now.Add(o.rules.Tolerance)) {
 		o.fail("I8", "%v is claimed before its due", c.ID)
 	}
-	if o.unstarted(c.ID) {
+	if o.unstarted(c.ID, r) {
 		o.fail("I8", "%v is claimed before its time", c.ID)
 	}
 	if due.Before(o.now.Add(-o.rules.Horizon)) {
@@ -149,42 +155,41 @@ func (o *Oracle) alone(r *row) {
 	if r.Crashes < 2 {
 		return
 	}
-	for _, id := range sorted(o.active, byID) {
-		if other := o.active[id]; id != r.ID && other.State == Running && other.session == r.session && other.Crashes >= 2 {
-			o.fail("I10", "session %d holds %v and %v, both after two or more crashes", r.session, r.ID, id)
+	for _, other := range o.unended() {
+		if other != r && other.State == Running && other.session == r.session && other.Crashes >= 2 {
+			o.fail("I10", "session %d holds %v and %v, both after two or more crashes", r.session, r.ID, other.ID)
 		}
 	}
 }
 
 // grant judges a new fence and takes the lane for an exclusive run.
 func (o *Oracle) grant(r *row, fence int64) {
-	l := lane{r.ID.Job, r.ID.Key}
+	l := r.lane
 	if o.used.has(fence) || fence <= 0 {
 		o.fail("I3", "%v gets fence %d, which was drawn before", r.ID, fence)
 	}
 	o.used.add(fence)
-	if fence <= o.last[l] {
-		o.fail("I3", "%v gets fence %d after %d of the same key", r.ID, fence, o.last[l])
+	if fence <= l.last {
+		o.fail("I3", "%v gets fence %d after %d of the same key", r.ID, fence, l.last)
 	}
 	s := o.sessions[r.session]
 	if s == nil {
 		s = &session{}
 	}
-	r.tenure = &tenure{id: r.ID, session: s, attempt: r.Attempt, crashes: r.Crashes}
-	o.tenures[fence], o.last[l], r.Fence = r.tenure, fence, fence
+	r.tenure = &tenure{fence: fence, row: r, session: s, attempt: r.Attempt, crashes: r.Crashes}
+	o.tenures[fence], l.last, r.Fence = r.tenure, fence, fence
 	if !r.exclusive {
 		return
 	}
-	if by, taken := o.held[l]; taken && by != r.ID {
-		o.fail("overlap", "%v runs while %v does", r.ID, by)
+	if by := l.held; by != nil && by != r {
+		o.fail("overlap", "%v runs while %v does", r.ID, by.ID)
 	}
-	o.held[l] = r.ID
+	l.held = r
 }
 
 func (o *Oracle) release(r *row) {
-	l := lane{r.ID.Job, r.ID.Key}
-	if r.exclusive && o.held[l] == r.ID {
-		delete(o.held, l)
+	if r.exclusive && r.lane.held == r {
+		r.lane.held = nil
 	}
 }
 
@@ -208,9 +213,7 @@ func (o *Oracle) Recorded(sessionID int64, r Row) {
 			o.fail("I2", "%v is recorded as missed %v after its due, before the horizon", r.ID, o.now.Sub(due))
 		}
 	case Skipped:
-		by, ok := o.held[lane{r.ID.Job, r.ID.Key}]
-		other := o.dues[dueID{by.Job, by.Due}]
-		if !ok || by.Request == "" && other != nil && other.by == d.by {
+		if by := o.lane(r.ID).held; by == nil || o.openedWith(by.ID, d) {
 			o.fail("overlap", "%v is skipped, and no run of an older opening is running", r.ID)
 		}
 	}
@@ -218,9 +221,23 @@ func (o *Oracle) Recorded(sessionID int64, r Row) {
 	o.put(&row{Row: r})
 }
 
+// openedWith is whether the due of a run was opened together with another, by one decision.
+func (o *Oracle) openedWith(id ID, d *due) bool {
+	own := o.dues[dueID{id.Job, id.Due}]
+	return id.Request == "" && own != nil && own.by == d.by
+}
+
+// rowOf is a run's row, found by one of its fences where it is one.
+func (o *Oracle) rowOf(id ID, fence int64) *row {
+	if t := o.tenures[fence]; t != nil && t.row.ID == id {
+		return t.row
+	}
+	return o.rows[id]
+}
+
 // Finished tells how a finish was answered.
 func (o *Oracle) Finished(f Finish) {
-	r := o.rows[f.ID]
+	r := o.rowOf(f.ID, f.Fence)
 	holds := r != nil && r.State == Running && r.Fence == f.Fence
 	switch f.Answer {
 	case Already, Completed:
@@ -246,11 +263,13 @@ func (o *Oracle) Finished(f Finish) {
 			return
 		}
 	}
-	o.judgeAttempt(r, f)
+	o.judgeAttempt(r, &f)
 	o.release(r)
 	r.exclusive = false
 	r.Attempt = f.Attempt
-	o.accepted[f.Fence] = &accepted{id: f.ID, outcome: f.Outcome, at: o.now}
+	if t := o.tenures[f.Fence]; t != nil {
+		t.accepted = accepted{outcome: f.Outcome, at: o.now}
+	}
 	if f.Outcome == None && r.told != "" { // which the finish was too early to know, and its answer does not say
 		f.Outcome = o.toldOutcome(r)
 	}
@@ -269,7 +288,7 @@ func (o *Oracle) Finished(f Finish) {
 
 // judgeAttempt demands that a run goes on as its handler ended, that only a handler's own end raises the attempt, and that a
 // failed run had its share of them, or of crashes.
-func (o *Oracle) judgeAttempt(r *row, f Finish) {
+func (o *Oracle) judgeAttempt(r *row, f *Finish) {
 	p, end := o.policy(f.ID.Job), r.tenure.end
 	counted := f.Attempt == r.Attempt+1
 	switch {
@@ -284,17 +303,17 @@ func (o *Oracle) judgeAttempt(r *row, f Finish) {
 	case f.Outcome == None && f.Attempt >= p.Attempts:
 		o.fail("I10", "%v waits for another attempt after %d of %d", f.ID, f.Attempt, p.Attempts)
 	}
-	o.judgeReason(r, f)
+	o.judgeReason(r, f, p)
 	o.judgeFailure(r, f, p)
 }
 
 // judgeFailure demands that a run which failed had all its attempts, or died too often.
-func (o *Oracle) judgeFailure(r *row, f Finish, p Policy) {
+func (o *Oracle) judgeFailure(r *row, f *Finish, p Policy) {
 	switch {
 	case f.Outcome != Failed || f.Attempt >= p.Attempts || f.Reason == "canceled":
 		return
 	case p.Once && f.Reason == "abandoned":
-		if !o.begun[f.ID] && !r.orphaned {
+		if !r.begun && !r.orphaned {
 			o.fail("I16", "%v is abandoned, and never started", f.ID)
 		}
 		return
@@ -309,7 +328,7 @@ func (o *Oracle) judgeFailure(r *row, f Finish, p Policy) {
 // Started tells that a handler started. It is judged by the claim that drew its fence, whoever has overtaken that since.
 func (o *Oracle) Started(id ID, fence int64, attempt int) {
 	t := o.tenures[fence]
-	if t == nil || t.id != id {
+	if t == nil || t.row.ID != id {
 		o.fail("I4", "%v: a handler starts under fence %d, which is none of its claims", id, fence)
 		return
 	}
@@ -317,18 +336,19 @@ func (o *Oracle) Started(id ID, fence int64, attempt int) {
 		o.fail("I15", "%v: a handler starts again under fence %d", id, fence)
 	}
 	t.started = true
-	if o.unstarted(id) {
+	if o.unstarted(id, t.row) {
 		o.fail("I8", "%v starts before its time", id)
 	}
-	o.judgeStart(id)
+	p := o.policy(id.Job)
+	o.judgeStart(t.row, p)
 	if s := t.session; !s.live(o.now) && s.steps == o.steps && o.now.After(o.host(s.boot).misled) {
 		o.fail("I9", "%v starts under fence %d, whose session is dead (expiry %v ago, marked: %t): its replica does not reach the store", id, fence, o.now.Sub(s.expires), s.marked)
 	}
 	if attempt != t.attempt+1 {
 		o.fail("I10", "%v starts as attempt %d, %d have ended", id, attempt, t.attempt)
 	}
-	if most := o.policy(id.Job).Attempts; attempt > most {
-		o.fail("I10", "%v starts as attempt %d of %d", id, attempt, most)
+	if attempt > p.Attempts {
+		o.fail("I10", "%v starts as attempt %d of %d", id, attempt, p.Attempts)
 	}
 	if t.crashes >= o.rules.Crashes {
 		o.fail("I10", "%v starts after %d crashes", id, t.crashes)

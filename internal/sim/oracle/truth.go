@@ -1,31 +1,36 @@
 package oracle
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // accepted is a finish that a store accepted.
 type accepted struct {
-	id      ID
 	outcome Outcome
-	at      time.Time
-	told    bool // its replica says so
+	at      time.Time // zero: there was none
+	told    bool      // its replica says so
 }
 
 // ToldFinished judges what a replica says of a finish that was answered: what it counts is what is recorded.
 func (o *Oracle) ToldFinished(id ID, fence int64, out Outcome) {
-	a := o.accepted[fence]
+	t := o.tenures[fence]
+	if t == nil || t.row.ID != id {
+		o.fail("I14", "%v is told to have ended %v under fence %d, which is none of its claims", id, out, fence)
+		return
+	}
+	a := &t.accepted
 	switch {
-	case a == nil && out != Done && o.rows[id] != nil && o.rows[id].ousted && o.rows[id].Fence == fence:
+	case a.at.IsZero() && out != Done && t.row.ousted && t.row.Fence == fence:
 		return // others have ended it as it was told to, under the fence of its holder, who wanted it to wait or to fail
-	case a == nil || a.id != id:
+	case a.at.IsZero():
 		o.fail("I14", "%v is told to have ended %v under fence %d, and no such finish was accepted", id, out, fence)
 	case a.outcome != out:
 		o.fail("I14", "%v is told to have ended %v under fence %d, and is recorded as %v", id, out, fence, a.outcome)
 	case a.told:
 		o.fail("I14", "%v is told twice to have ended under fence %d", id, fence)
 	}
-	if a != nil {
-		a.told = true
-	}
+	a.told = true
 }
 
 // ToldFenced judges what a replica says of a finish that was refused: somebody has overtaken it.
@@ -42,9 +47,9 @@ func (o *Oracle) ToldFenced(id ID, fence int64) {
 // Told demands that of the finishes and decisions accepted in (from, to] every one was told, as it is in a calm.
 func (o *Oracle) Told(from, to time.Time) {
 	o.toldDecisions(from, to)
-	for _, fence := range sorted(o.accepted, func(a, b int64) int { return int(a - b) }) {
-		if a := o.accepted[fence]; !a.told && a.at.After(from) && !a.at.After(to) {
-			o.fail("I14", "%v ended %v under fence %d, and no replica tells of it", a.id, a.outcome, fence)
+	for _, fence := range sorted(o.tenures, cmp.Compare[int64]) {
+		if t := o.tenures[fence]; !t.accepted.told && t.accepted.at.After(from) && !t.accepted.at.After(to) {
+			o.fail("I14", "%v ended %v under fence %d, and no replica tells of it", t.row.ID, t.accepted.outcome, fence)
 		}
 	}
 }

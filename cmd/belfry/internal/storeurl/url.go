@@ -175,7 +175,7 @@ func parseServer(kind Kind, rest string) (URL, error) {
 	if err := checkHosts(kind, authority); err != nil {
 		return URL{}, err
 	}
-	u.hosts = authority
+	u.hosts = strings.ReplaceAll(authority, "%25", "%") // before the zone of an IPv6 address, which URLs write so (RFC 6874)
 	if u.database, err = url.PathUnescape(database); err != nil || strings.ContainsAny(u.database, "/\x00") {
 		return URL{}, fmt.Errorf("%s: the database's name cannot be read; write a %% in it as %%25", kind)
 	}
