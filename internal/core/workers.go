@@ -185,7 +185,8 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 		case a == idempotency.Completed:
 			c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, err)
 		default:
-			h.accepted = &f
+			taken := f
+			h.accepted = &taken
 			c.observe(h, f, err)
 			if h.givesBack(f) {
 				c.givenBack(h.occ.Key)
