@@ -4,6 +4,7 @@ package etcdrig
 
 import (
 	"context"
+	crand "crypto/rand"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -83,6 +84,8 @@ func newFleet(t *testing.T, servers int) *fleet {
 		base:  spec{Store: filepath.Join(dir, "store.db"), Ledger: filepath.Join(dir, "ledger"), Lease: lease()},
 		wires: map[string][]*faultproxy.Proxy{}, book: book{path: filepath.Join(dir, "ledger")}, took: map[string][]time.Duration{},
 		died: map[int]bool{}, stopped: map[int]bool{}, asked: map[int]bool{}, left: map[int64]bool{}, revoked: map[int64]bool{}, live: map[string]*proc{}}
+	f.base.Secret = make([]byte, 32) // the port of a process that died may be another fleet's by now
+	_, _ = crand.Read(f.base.Secret)
 	if servers > 0 {
 		f.etcd = etcdservers.Start(t, etcdservers.Config{Members: servers})
 		f.seen = observe(t, f.etcd.Client(t))

@@ -39,6 +39,7 @@ const (
 type spec struct {
 	Name, Store, Ledger string
 	Seeds               []string
+	Secret              []byte   // of the gossip
 	Etcd                []string // its addresses; none: the store elects
 	Lease               time.Duration
 }
@@ -73,7 +74,7 @@ func replica() (err error) {
 		return err
 	}
 	m.trap = &trap{ledger: m.ledger}
-	cluster, err := membership.Join(ctx, membership.Config{Name: m.Name, Namespace: namespace, Seeds: m.Seeds})
+	cluster, err := membership.Join(ctx, membership.Config{Name: m.Name, Namespace: namespace, Seeds: m.Seeds, Secrets: [][]byte{m.Secret}})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package rig
 
 import (
 	"context"
+	crand "crypto/rand"
 	"database/sql"
 	"flag"
 	"fmt"
@@ -88,6 +89,8 @@ func newFleetAt(t *testing.T, at place, base spec) *fleet {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(times(1))*within)
 	base.Store = at.site("")
 	base.Ledger, base.SeedFile = filepath.Join(dir, "ledger"), filepath.Join(dir, "seeds")
+	base.Secret = make([]byte, 32) // the port of a process that died may be another fleet's by now
+	_, _ = crand.Read(base.Secret)
 	if base.Lease == 0 {
 		base.Lease, base.Sweep = lease(), 200*time.Millisecond
 	}

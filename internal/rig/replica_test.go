@@ -64,7 +64,7 @@ type spec struct {
 	Seeds           []string
 	SeedFile        string
 	Bind, Advertise string // "": the defaults
-	Secret          []byte // of the gossip; nil: none
+	Secret          []byte // of the gossip
 	Profile         membership.Profile
 	Lease, Sweep    time.Duration
 	MissedAfter     time.Duration
@@ -117,10 +117,8 @@ func replica() (err error) {
 		return err
 	}
 	m.trap = &trap{ledger: m.ledger, ctx: ctx, onward: make(chan struct{}), fault: m.Fault, completed: map[int64]bool{}}
-	gossip := membership.Config{Name: m.Name, Namespace: namespace, Seeds: m.Seeds, SeedFile: m.SeedFile, Bind: m.Bind, Advertise: m.Advertise, Profile: m.Profile}
-	if m.Secret != nil {
-		gossip.Secrets = [][]byte{m.Secret}
-	}
+	gossip := membership.Config{Name: m.Name, Namespace: namespace, Seeds: m.Seeds, SeedFile: m.SeedFile, Bind: m.Bind, Advertise: m.Advertise, Profile: m.Profile,
+		Secrets: [][]byte{m.Secret}}
 	cluster, err := membership.Join(ctx, gossip)
 	if err != nil {
 		return err

@@ -114,7 +114,6 @@ func newShapeFleet(t *testing.T, places *places, i int) *fleet {
 	newRelay(t, l, at.db.Addr)
 	f := newFleetAt(t, at, spec{Works: few(), Lease: slowly.Lease, Sweep: slowly.Sweep})
 	f.lan = &lan{n, map[string]*netns.Host{}, store}
-	f.base.Secret = make([]byte, 32)
 	f.base.Store = at.site(l.Addr().String())
 	f.three()
 	f.start("d", nil)
