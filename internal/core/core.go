@@ -113,7 +113,7 @@ func New(c Config) *Core {
 	}
 	core.workers = workers{
 		held: map[int64]*held{}, byFence: map[int64]*held{},
-		known: map[int64]time.Duration{}, asked: map[idempotency.ID]asked{}, queues: map[localKey]*keyQueue{},
+		known: map[int64]ended{}, asked: map[idempotency.ID]asked{}, queues: map[localKey]*keyQueue{},
 	}
 	core.sweeper.taking = map[idempotency.ID]bool{}
 	core.backlog.reset()

@@ -336,7 +336,7 @@ func TestMarkedStray(t *testing.T) {
 	delete(c.workers.byFence, r.Fence) // as if its answer had been lost
 	clear(c.workers.held)
 	c.cfg.Concurrency = 0
-	c.adopt(r)
+	c.adopt(r, c.now.Mono)
 	w.until(13 * second)
 	w.want("j", "failed (canceled)")
 	if n := len(w.starts("j")); n != 1 {

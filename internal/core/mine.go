@@ -35,6 +35,7 @@ func (c *Core) listMine(s *session) bool {
 
 // mine lists the runs of our session, ends those that are told to, and adopts the strays.
 func (c *Core) mine(s *session, then func(error)) {
+	sent := c.now.Mono
 	c.emit(newCall("Mine",
 		func(ctx context.Context, st idempotency.Store) ([]idempotency.Run, error) {
 			return st.Mine(ctx, s.Session)
@@ -42,7 +43,7 @@ func (c *Core) mine(s *session, then func(error)) {
 		func(runs []idempotency.Run, err error) {
 			if err == nil && c.session == s {
 				for _, r := range runs {
-					c.adopt(r)
+					c.adopt(r, sent)
 				}
 				c.forget()
 			}
@@ -50,9 +51,9 @@ func (c *Core) mine(s *session, then func(error)) {
 		}))
 }
 
-// adopt begins a stray, or gives it back where its job was removed. If the answer that
+// adopt begins a stray of a listing, or gives it back where its job was removed. If the answer that
 // gave it to us still comes, begin knows the fence.
-func (c *Core) adopt(r idempotency.Run) {
+func (c *Core) adopt(r idempotency.Run, sent time.Duration) {
 	w, mark := &c.workers, causeOf(r)
 	if h := w.byFence[r.Fence]; h != nil {
 		if mark != nil {
@@ -60,7 +61,8 @@ func (c *Core) adopt(r idempotency.Run) {
 		}
 		return
 	}
-	if _, had := w.known[r.Fence]; had {
+	if e, had := w.known[r.Fence]; had {
+		c.remind(r, e, sent)
 		return
 	}
 	before := c.pastAsked(r.ID, fresh)
@@ -76,17 +78,26 @@ func (c *Core) adopt(r idempotency.Run) {
 	}
 }
 
+// remind repeats a record that the store has taken, and forgot again: else a run that ended here would start once more, and under the same fence.
+func (c *Core) remind(r idempotency.Run, e ended, sent time.Duration) {
+	if f := e.accepted; f != nil && e.at < sent && f.ID == r.ID {
+		c.writeStray(*f)
+		e.at = c.now.Mono
+		c.workers.known[f.Fence] = e
+	}
+}
+
 // writeStray records a run that has no worker.
 func (c *Core) writeStray(f idempotency.Finish) {
-	c.workers.known[f.Fence] = c.now.Mono
+	c.workers.known[f.Fence] = ended{at: c.now.Mono}
 	c.finishes.add(f, func(idempotency.Finish, idempotency.FinishAnswer) {}, nil)
 }
 
 // forget drops what no late answer can be about any more.
 func (c *Core) forget() {
 	w := &c.workers
-	for fence, at := range w.known {
-		if at < c.now.Mono-c.cfg.Lease {
+	for fence, e := range w.known {
+		if e.at < c.now.Mono-c.cfg.Lease {
 			delete(w.known, fence)
 		}
 	}

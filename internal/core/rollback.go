@@ -48,7 +48,7 @@ func (c *Core) hearFences(e Heard) {
 	}
 	maps.Copy(back, e.RolledBack)
 	w.heard, w.back = heard, back
-	if s := c.session; s != nil && c.toldBack(c.store) {
+	if c.store != "" && c.toldBack(c.store) { // who has no session says so too, and asks for none any more
 		c.lose("the store was rolled back")
 		c.announce()
 	}
@@ -74,6 +74,8 @@ func (c *Core) wentBack(r idempotency.Renewal, before witness) bool {
 		return c.toldBack(r.Store)
 	}
 	c.saw(seen)
-	c.rolledBack = fmt.Sprintf("the store was rolled back from fence %d to %d; if that is meant, stop all replicas, then start them", seen, r.Highest)
+	if c.rolledBack == "" { // else it is told already, which once is enough for
+		c.rolledBack = fmt.Sprintf("the store was rolled back from fence %d to %d; if that is meant, stop all replicas, then start them", seen, r.Highest)
+	}
 	return true
 }

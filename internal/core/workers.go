@@ -25,9 +25,9 @@ type workers struct {
 	reserved  int // for claims under way
 	recording int // of held: the handler has returned, the record is not answered
 
-	// known has when fences were let go of: a listing of our session's runs that was sent before is old news about
+	// known has what became of fences that were let go of: a listing of our session's runs that was sent before is old news about
 	// them.
-	known map[int64]time.Duration
+	known map[int64]ended
 
 	// asked has what take-ups were sent of late, and of what past: a stray that was none of them was won by an insert or a decision.
 	asked map[idempotency.ID]asked
@@ -66,6 +66,13 @@ type held struct {
 	returned  bool
 	written   bool // its record is on its way
 	answered  bool
+	accepted  *idempotency.Finish // the record, once the store has taken it
+}
+
+// ended is what became of a run that was let go of.
+type ended struct {
+	at       time.Duration
+	accepted *idempotency.Finish // nil: the record was another's, or is not answered
 }
 
 // free is how many workers are.
@@ -178,6 +185,8 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 		case a == idempotency.Completed:
 			c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, err)
 		default:
+			taken := f
+			h.accepted = &taken
 			c.observe(h, f, err)
 			if h.givesBack(f) {
 				c.givenBack(h.occ.Key)
@@ -220,7 +229,7 @@ func (c *Core) letGo(h *held) {
 	}
 	w.recording--
 	delete(w.byFence, h.occ.Fence)
-	w.known[h.occ.Fence] = c.now.Mono
+	w.known[h.occ.Fence] = ended{at: c.now.Mono, accepted: h.accepted}
 	if h.suspect {
 		w.suspects--
 		c.sweepSoon(0) // others may have waited for this one

@@ -25,6 +25,7 @@ var errRefused = errors.New("store: connection refused")
 func (r *Replica) send(c *core.Call) {
 	w, f := r.w, r.fate(c)
 	w.Stats.Calls++
+	w.loss.sent(r, c)
 	if f.Refuse {
 		r.unheard(0)
 		r.hears(min(2*time.Millisecond, c.Within), c.Fail(errRefused))
@@ -52,9 +53,10 @@ func (r *Replica) unheard(d time.Duration) {
 // happen is a call's moment in the store.
 func (r *Replica) happen(e event) {
 	r.w.tap.who = r.Name
-	reply := e.call.Do(context.Background(), r.w.tap)
+	reply := e.call.Do(context.Background(), r.w.front)
 	if e.reply >= 0 && r.life == e.life {
 		r.hears(e.reply, reply)
+		r.w.loss.answered(r, e, reply)
 	}
 }
 

@@ -59,6 +59,7 @@ func (r *Replica) hear(of string, x rumour) {
 		if r.tell(e); !r.up { // it had only waited for a turn to stop
 			return
 		}
+		r.w.loss.heard(r, x)
 	}
 	if now := r.view(); !slices.Equal(before, now) {
 		r.w.note(r.Name, "sees", now)

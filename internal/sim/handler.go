@@ -26,6 +26,7 @@ type work struct {
 	Work
 	handle int64
 	occ    jobs.Occurrence
+	told   bool // to end
 }
 
 func (r *Replica) start(a core.Start) {
@@ -47,6 +48,7 @@ func (r *Replica) start(a core.Start) {
 		}
 		w.Stats.Late[id.Job] = max(w.Stats.Late[id.Job], now.Sub(start))
 	}
+	w.loss.started(r, a)
 	w.noteRun(r.Name, "handler starts", id, "", a.Occurrence.Fence, int64(a.Occurrence.Attempt))
 	switch {
 	case w.unjudged:
@@ -98,6 +100,7 @@ func (r *Replica) cancel(a core.Cancel) {
 		r.w.Oracle.Returned(r.back[a.Handle], EndOf(a.Cause)) // it came back too late: the loop took something else first
 		return
 	}
+	x.told = true
 	r.w.note(r.Name, "handler canceled", idOf(x.occ).String(), x.occ.Fence, a.Cause.Error())
 	r.w.Oracle.Returned(x.occ.Fence, EndOf(a.Cause))
 	r.contextEnds(x, causes[a.Cause])

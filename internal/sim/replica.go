@@ -240,6 +240,7 @@ func (r *Replica) act(a core.Action) {
 		delete(r.streams, a.Stream)
 	case core.Announce:
 		r.w.note(r.Name, "announces", a.State, a.Reason)
+		r.w.loss.announced(r, a)
 		r.say(rumour{state: a.State, store: a.Store, fence: a.Fence, back: a.RolledBack})
 	case core.Stand:
 		r.w.note(r.Name, "stands for the elector", a.On)

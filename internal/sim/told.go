@@ -81,8 +81,8 @@ func decisionOf(session, nonce int64, d *idempotency.Decision, rows []oracle.Row
 	return x
 }
 
-// stored is every run that the store holds.
-func (w *World) stored() iter.Seq[oracle.Row] {
+// Stored is every run that the store holds.
+func (w *World) Stored() iter.Seq[oracle.Row] {
 	return storedIn(w.memory, func(err error) { w.fail("store: %w", err) })
 }
 

@@ -34,6 +34,9 @@ type Config struct {
 	// Store puts a store around the memory store, such as one with a bug. Nil: none.
 	Store func(idempotency.Store) idempotency.Store
 
+	// Journal makes it a store that can be put back: see World.PutBack.
+	Journal bool
+
 	// Fatal tells the oracle of runs that kill their processes; see oracle.Rules. Nil: any may.
 	Fatal func(oracle.ID) bool
 	Spare int
@@ -78,7 +81,10 @@ type World struct {
 	mood     Fault // of Config.Faults, those that chance does now
 	replicas []*Replica
 	memory   *idempotency.Memory
+	journal  *journal // nil: none
 	tap      *tap
+	front    *front // of the tap
+	loss     *loss  // nil: none is judged
 	elector  *elector
 	commands int           // of people
 	skew     time.Duration // the store's clock minus true time
@@ -115,10 +121,15 @@ func New(c Config) *World {
 		Fatal:      c.Fatal, Spare: c.Spare,
 	})
 	var inner idempotency.Store = w.memory
+	if c.Journal {
+		w.journal = &journal{Memory: w.memory, now: w.StoreNow, partitions: c.Timing.Partitions}
+		inner = w.journal
+	}
 	if c.Store != nil {
 		inner = c.Store(inner)
 	}
 	w.tap = &tap{Store: inner, oracle: w.Oracle, clock: w.StoreNow, notes: w, partitions: c.Timing.Partitions}
+	w.front = &front{tap: w.tap, identity: original}
 	w.elector = &elector{w: w}
 	w.cfg.Jobs = nil
 	for _, j := range c.Jobs {
@@ -202,7 +213,7 @@ func (w *World) Settle(limit time.Duration) error {
 	w.Oracle.At(w.StoreNow())
 	w.Oracle.Settled(epoch.Add(limit + w.skew))
 	w.Oracle.Contexts()
-	w.Oracle.Audit(w.stored())
+	w.Oracle.Audit(w.Stored())
 	return w.Err()
 }
 
