@@ -193,7 +193,7 @@ func (r *round) judge() (some bool) {
 		x := r.batch[i]
 		f := r.facts[n]
 		k := key{x.ID.Job, x.ID.Key}
-		if f.Held == rule.Free && taken[k] {
+		if f.Held == rule.Free && taken[k] { // by an earlier claim of this batch, which is due earlier too
 			f.Held = rule.Older
 		}
 		r.answers[i], r.writes[n] = claimer.Judge(x, f)

@@ -39,7 +39,7 @@ func (d *dues) first() (time.Time, bool) {
 }
 
 // take takes out the jobs whose instant has come by now, in Unix microseconds, and they stay out until they are set again. They are ordered by it, and
-// then by name, since the order in which they were set depends on what others answered when. The list is good until the next call.
+// then by name, since the order in which they were set depends on what others answered when. The list is good until the next call that finds some.
 func (d *dues) take(now int64) []*job {
 	if at, ok := d.table.First(); !ok || at > now { // as nearly always
 		return nil

@@ -79,6 +79,7 @@ func (c *Core) adopt(r idempotency.Run, sent time.Duration) {
 }
 
 // remind repeats a record that the store has taken, and forgot again: else a run that ended here would start once more, and under the same fence.
+// What a handler recorded itself is not repeated: its effect was forgotten with it.
 func (c *Core) remind(r idempotency.Run, e ended, sent time.Duration) {
 	if f := e.accepted; f != nil && e.at < sent && f.ID == r.ID {
 		c.writeStray(*f)

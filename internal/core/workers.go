@@ -66,13 +66,13 @@ type held struct {
 	returned  bool
 	written   bool // its record is on its way
 	answered  bool
-	accepted  *idempotency.Finish // the record, once the store has taken it
+	accepted  *idempotency.Finish // the record, once the store has taken it from here
 }
 
 // ended is what became of a run that was let go of.
 type ended struct {
 	at       time.Duration
-	accepted *idempotency.Finish // nil: the record was another's, or is not answered
+	accepted *idempotency.Finish // nil: the record was another's or may be its handler's, or is not answered
 }
 
 // free is how many workers are.
@@ -185,8 +185,10 @@ func (c *Core) write(h *held, f idempotency.Finish, err error) {
 		case a == idempotency.Completed:
 			c.observe(h, idempotency.Finish{Outcome: idempotency.Done}, err)
 		default:
-			taken := f
-			h.accepted = &taken
+			if a == idempotency.Finished || f.Outcome != idempotency.Done { // else the handler may have recorded it, together with its effect
+				taken := f
+				h.accepted = &taken
+			}
 			c.observe(h, f, err)
 			if h.givesBack(f) {
 				c.givenBack(h.occ.Key)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
+	"github.com/belfry-go/belfry/jobs"
 )
 
 // journal is a memory store that writes its calls down, and so can be put back to what it was: one that is told the same at the
@@ -129,12 +130,18 @@ func (j *journal) Retire(ctx context.Context, s idempotency.Session, after time.
 	return write(j, func(m *idempotency.Memory) ([]idempotency.Orphan, error) { return m.Retire(ctx, s, after) })
 }
 
+func (j *journal) Submit(ctx context.Context, namespace string, c idempotency.Command) (idempotency.Command, error) {
+	return write(j, func(m *idempotency.Memory) (idempotency.Command, error) { return m.Submit(ctx, namespace, c) })
+}
+
 // front is what the replicas of a world with a journal call: it says which store this is, and keeps what it said last.
 type front struct {
 	*tap
 	identity string
 	said     idempotency.Renewal
 }
+
+var _ idempotency.Leaders = (*front)(nil)
 
 func (f *front) says(r idempotency.Renewal) idempotency.Renewal {
 	r.Store = f.identity
@@ -163,6 +170,20 @@ func (w *World) PutBack(d time.Duration) (kept bool) {
 	kept = w.journal.put(w.StoreNow().Add(-d))
 	w.memory = w.journal.Memory
 	return kept
+}
+
+// Complete records in a world with a journal that a run is done, as a handler does that commits this together with its effect. The
+// oracle has no notion of that: it judges no more.
+func (w *World) Complete(o jobs.Occurrence) {
+	w.Unjudged()
+	f := idempotency.Finish{
+		ID:    idempotency.ID{Job: o.Job, Key: o.Key, Due: o.Due, Request: o.Request},
+		Fence: o.Fence, Outcome: idempotency.Done, Attempt: o.Attempt,
+	}
+	a, err := w.journal.Finish(context.Background(), Namespace, []idempotency.Finish{f})
+	if err != nil || a[0] != idempotency.Finished {
+		w.fail("a handler completes %v: %v, %v", o, a, err)
+	}
 }
 
 // Replace puts an empty store in the place of that of a world with a journal.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -82,7 +83,10 @@ func (j *Judged) Settle(limit time.Time) (err error) {
 	defer j.mu.Unlock()
 	j.oracle.At(j.now())
 	j.oracle.Settled(limit)
-	j.oracle.Audit(storedIn(j.memory, func(e error) { err = e }))
+	rows := slices.Collect(storedIn(j.memory, func(e error) { err = e }))
+	if err == nil { // else what was not listed would be missing
+		j.oracle.Audit(slices.Values(rows))
+	}
 	return err
 }
 

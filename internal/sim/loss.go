@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfry-go/belfry/idempotency"
 	"github.com/belfry-go/belfry/internal/core"
 	"github.com/belfry-go/belfry/internal/sim/oracle"
 )
@@ -253,5 +252,3 @@ func newLoss(w *World) *loss {
 		last: map[lane]int64{}, local: map[int64]int{},
 	}
 }
-
-var _ idempotency.Leaders = (*front)(nil)

@@ -72,6 +72,27 @@ func TestRecordIsForgotten(t *testing.T) {
 	}
 }
 
+// What a handler recorded together with its effect is forgotten with that: the run starts again, and is not recorded as done for want of it.
+func TestCompletionIsForgotten(t *testing.T) {
+	t.Parallel()
+	var s *scene
+	s = newScene(t, sim.Config{Timing: sim.Normal(), Replicas: 2, Journal: true,
+		Jobs: []sim.Job{
+			{Name: "renewal", Plans: at(10 * time.Second), Work: func(_ *sim.Replica, o jobs.Occurrence) sim.Work {
+				s.After(800*ms, func() { s.Complete(o) })
+				return sim.Work{Takes: 900 * ms}
+			}},
+		}})
+	s.At(11*time.Second, func() { s.PutBack(400 * ms) })
+	s.play(time.Minute)
+	if n := len(s.lines("handler starts", "renewal")); n != 2 {
+		t.Errorf("%d handlers start, want another one, whose effect is kept", n)
+	}
+	if runs := slices.Collect(s.Stored()); len(runs) != 1 || runs[0].Outcome != oracle.Done {
+		t.Errorf("the store holds %+v, want a run that is done", runs)
+	}
+}
+
 // Who has no session when the others say that the store was rolled back is told it all the same: it says so, and asks for none.
 func TestRollbackIsHeardWithoutSession(t *testing.T) {
 	t.Parallel()

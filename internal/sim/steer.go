@@ -91,7 +91,11 @@ func (p *plan) resumeAll() {
 func (w *World) Submit(c idempotency.Command) {
 	w.commands++
 	c.Request, c.Actor = fmt.Sprintf("c%d", w.commands), "a person"
-	done, err := w.memory.Submit(context.Background(), Namespace, c)
+	submit := w.memory.Submit
+	if w.journal != nil {
+		submit = w.journal.Submit
+	}
+	done, err := submit(context.Background(), Namespace, c)
 	w.note("", "a person wants", c.Kind.String(), key(c.ID).String(), len(c.Dues), done.Changed, fmt.Sprint(err))
 	switch {
 	case errors.Is(err, idempotency.ErrRejected):
