@@ -158,11 +158,7 @@ func badOnNewerIsRefused(b *bundle) {
 	r := b.ready("a", "h1")
 	due := b.ago(time.Minute)
 	r.opens(due)
-	errs := make(map[string]error)
-	claim := func(what string, c idempotency.Claim, bad func(c *idempotency.Claim)) {
-		bad(&c)
-		_, errs[what] = r.store.Claim(b.Context(), r.session, 9, []idempotency.Claim{c})
-	}
+	claim, errs := r.badly()
 	claim("a newer due alone", orWaits(r.insert("k", due)), func(*idempotency.Claim) {})
 	claim("a newer due that is no wait", orWaits(r.skipping("k", due)), func(c *idempotency.Claim) { c.OnNewer = c.OnBusy })
 	claim("a newer due of a claim that holds no key", orWaits(r.skipping("k", due)), func(c *idempotency.Claim) { c.Exclusive = false })

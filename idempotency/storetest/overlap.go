@@ -273,15 +273,20 @@ func overtakenKeepsACancel(b *bundle) {
 	want(b.T, "mark", b.in(held.ID, idempotency.Running).Cancel, idempotency.Canceled)
 }
 
+// badly makes claims, each after something was done to it that makes it bad, and keeps what was answered, by what is bad.
+func (r *replica) badly() (claim func(what string, c idempotency.Claim, bad func(*idempotency.Claim)), errs map[string]error) {
+	errs = make(map[string]error)
+	return func(what string, c idempotency.Claim, bad func(*idempotency.Claim)) {
+		bad(&c)
+		_, errs[what] = r.store.Claim(r.Context(), r.session, 9, []idempotency.Claim{c})
+	}, errs
+}
+
 func badOverlapClaimIsRefused(b *bundle) {
 	r := b.ready("a", "h1")
 	due := b.ago(time.Minute)
 	r.opens(due)
-	errs := make(map[string]error)
-	claim := func(what string, c idempotency.Claim, bad func(c *idempotency.Claim)) {
-		bad(&c)
-		_, errs[what] = r.store.Claim(b.Context(), r.session, 9, []idempotency.Claim{c})
-	}
+	claim, errs := r.badly()
 	claim("a claim that queues without a wait", r.queues("k", due), func(c *idempotency.Claim) { c.OnBusy = nil })
 	claim("a claim that overtakes without a wait", r.overtakes("k", due), func(c *idempotency.Claim) { c.OnBusy = &idempotency.Finish{Outcome: idempotency.Skipped} })
 	claim("a claim that overtakes and holds no key", r.overtakes("k", due), func(c *idempotency.Claim) { c.Exclusive = false })

@@ -67,6 +67,9 @@ func write[T any](j *journal, do func(*idempotency.Memory) (T, error)) (T, error
 	return do(j.Memory)
 }
 
+// Each call that changes something is written down, and made as its namesake of idempotency.Store, Control or Leaders; what only reads is Memory's own.
+
+// OpenSession writes the call down.
 func (j *journal) OpenSession(ctx context.Context, o idempotency.Opening) (s idempotency.Session, r idempotency.Renewal, err error) {
 	r, err = write(j, func(m *idempotency.Memory) (r idempotency.Renewal, err error) {
 		s, r, err = m.OpenSession(ctx, o)
@@ -75,61 +78,75 @@ func (j *journal) OpenSession(ctx context.Context, o idempotency.Opening) (s ide
 	return s, r, err
 }
 
+// RenewSession writes the call down.
 func (j *journal) RenewSession(ctx context.Context, s idempotency.Session) (idempotency.Renewal, error) {
 	return write(j, func(m *idempotency.Memory) (idempotency.Renewal, error) { return m.RenewSession(ctx, s) })
 }
 
+// CloseSession writes the call down.
 func (j *journal) CloseSession(ctx context.Context, s idempotency.Session) error {
 	_, err := write(j, func(m *idempotency.Memory) (int, error) { return 0, m.CloseSession(ctx, s) })
 	return err
 }
 
+// MarkDead writes the call down.
 func (j *journal) MarkDead(ctx context.Context, s idempotency.Session, dead []int64) error {
 	_, err := write(j, func(m *idempotency.Memory) (int, error) { return 0, m.MarkDead(ctx, s, dead) })
 	return err
 }
 
+// Declare writes the call down.
 func (j *journal) Declare(ctx context.Context, s idempotency.Session, nonce int64, d []idempotency.Declaration) ([]idempotency.Entry, error) {
 	return write(j, func(m *idempotency.Memory) ([]idempotency.Entry, error) { return m.Declare(ctx, s, nonce, d) })
 }
 
+// Decide writes the call down.
 func (j *journal) Decide(ctx context.Context, s idempotency.Session, nonce int64, d []idempotency.Decision) ([]idempotency.Decided, error) {
 	return write(j, func(m *idempotency.Memory) ([]idempotency.Decided, error) { return m.Decide(ctx, s, nonce, d) })
 }
 
+// Claim writes the call down.
 func (j *journal) Claim(ctx context.Context, s idempotency.Session, nonce int64, c []idempotency.Claim) ([]idempotency.Answer, error) {
 	return write(j, func(m *idempotency.Memory) ([]idempotency.Answer, error) { return m.Claim(ctx, s, nonce, c) })
 }
 
+// Finish writes the call down.
 func (j *journal) Finish(ctx context.Context, namespace string, f []idempotency.Finish) ([]idempotency.FinishAnswer, error) {
 	return write(j, func(m *idempotency.Memory) ([]idempotency.FinishAnswer, error) { return m.Finish(ctx, namespace, f) })
 }
 
+// SavePass writes the call down.
 func (j *journal) SavePass(ctx context.Context, s idempotency.Session, p []idempotency.Pass) ([]idempotency.Verdict, error) {
 	return write(j, func(m *idempotency.Memory) ([]idempotency.Verdict, error) { return m.SavePass(ctx, s, p) })
 }
 
+// CloseDue writes the call down.
 func (j *journal) CloseDue(ctx context.Context, s idempotency.Session, job string, due time.Time, missed *idempotency.Range) (bool, error) {
 	return write(j, func(m *idempotency.Memory) (bool, error) { return m.CloseDue(ctx, s, job, due, missed) })
 }
 
+// Lead writes the call down.
 func (j *journal) Lead(ctx context.Context, s idempotency.Session, term int64) (idempotency.Leader, error) {
 	return write(j, func(m *idempotency.Memory) (idempotency.Leader, error) { return m.Lead(ctx, s, term) })
 }
 
+// Resign writes the call down.
 func (j *journal) Resign(ctx context.Context, s idempotency.Session, term int64, why string) error {
 	_, err := write(j, func(m *idempotency.Memory) (int, error) { return 0, m.Resign(ctx, s, term, why) })
 	return err
 }
 
+// Prune writes the call down.
 func (j *journal) Prune(ctx context.Context, s idempotency.Session, limit int) (int, error) {
 	return write(j, func(m *idempotency.Memory) (int, error) { return m.Prune(ctx, s, limit) })
 }
 
+// Retire writes the call down.
 func (j *journal) Retire(ctx context.Context, s idempotency.Session, after time.Duration) ([]idempotency.Orphan, error) {
 	return write(j, func(m *idempotency.Memory) ([]idempotency.Orphan, error) { return m.Retire(ctx, s, after) })
 }
 
+// Submit writes the call down.
 func (j *journal) Submit(ctx context.Context, namespace string, c idempotency.Command) (idempotency.Command, error) {
 	return write(j, func(m *idempotency.Memory) (idempotency.Command, error) { return m.Submit(ctx, namespace, c) })
 }
@@ -149,11 +166,13 @@ func (f *front) says(r idempotency.Renewal) idempotency.Renewal {
 	return r
 }
 
+// OpenSession says which store it is of.
 func (f *front) OpenSession(ctx context.Context, o idempotency.Opening) (idempotency.Session, idempotency.Renewal, error) {
 	s, r, err := f.tap.OpenSession(ctx, o)
 	return s, f.says(r), err
 }
 
+// RenewSession says which store it is of.
 func (f *front) RenewSession(ctx context.Context, s idempotency.Session) (idempotency.Renewal, error) {
 	r, err := f.tap.RenewSession(ctx, s)
 	return f.says(r), err

@@ -2,8 +2,7 @@ package oracle
 
 import "math"
 
-// Schedule names dues: every instant that is Phase modulo
-// Period, every one of At, and the first second of each minute of the hour whose bit
+// Schedule names dues: every instant that is Phase modulo Period, every one of At, and the first second of each minute of the hour whose bit
 // is set in Minutes. All else are Unix seconds; no Period: none of the first kind.
 type Schedule struct {
 	Period, Phase int64
