@@ -208,3 +208,42 @@ func TestBackfilledInTimeStartsLate(t *testing.T) {
 		t.Errorf("%d of 3 keys are done: %q", n, w.fates("keyed"))
 	}
 }
+
+// A host is suspended between the opening of a due and its answer. Its monotonic clock says that there is time left to start; the
+// store's time decides, which is asked first. So is it where the wall clock was merely set.
+func TestStartWithinOfSuspendedHost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		slept, set time.Duration
+		want       string
+		asks       bool
+	}{
+		"in time":       {slept: 2 * second, want: "running ()"},
+		"for too long":  {slept: 4 * second, want: "skipped (deadline)", asks: true},
+		"clock was set": {set: 4 * second, want: "running (unstarted)", asks: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTower(t, timing(), "a")
+			w.begin(jobs.Job{Name: "tight", Schedule: jobs.At(epoch.Add(11 * second)), Run: none, StartWithin: 3 * second})
+			w.keep = func(_ int, call *Call) bool {
+				if call.Name != "Decide" {
+					return false
+				}
+				w.keep = nil
+				opened := call.Do(t.Context(), w.store)
+				w.skew, w.wrong = c.slept, c.slept+c.set
+				w.tell(0, opened)
+				if len(w.starts("tight")) == 0 != c.asks {
+					t.Errorf("as it comes to know: started %t", c.asks)
+				}
+				return true
+			}
+			w.until(14 * second)
+			w.want("tight", c.want)
+			if n := len(w.starts("tight")); n != 1 && c.slept < 3*second {
+				t.Errorf("started %d times", n)
+			}
+		})
+	}
+}

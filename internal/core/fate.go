@@ -63,6 +63,7 @@ const (
 // neverStarts says what becomes of a run that was won and is not started.
 func (c *Core) neverStarts(h *held, r idempotency.Run) (f idempotency.Finish, no bool) {
 	f = idempotency.Finish{Outcome: idempotency.Failed, Attempt: r.Attempt, Reason: reasonAbandoned}
+	timely := h.past == fresh && r.ID.Request == "" // it may not start too late
 	switch {
 	case h.past == begun && h.job.Crash == jobs.CrashAbandon:
 		f.Text = textAbandoned
@@ -70,8 +71,10 @@ func (c *Core) neverStarts(h *held, r idempotency.Run) (f idempotency.Finish, no
 		f = c.givingBack(h)
 	case r.Crashes >= maxCrashes:
 		f.Text = textPoison
-	case h.past == fresh && r.ID.Request == "" && h.job.startsTooLate(h.late):
+	case timely && h.job.startsTooLate(h.late):
 		f.Outcome, f.Reason = idempotency.Skipped, reasonDeadline
+	case timely && h.job.startsTooLate(h.late+h.session.stood(c.now)):
+		f = c.givingBack(h) // until a renewal says what time it is
 	default:
 		return f, false
 	}

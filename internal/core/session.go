@@ -137,6 +137,13 @@ func (c *Core) every(d time.Duration, f func() bool) {
 	})
 }
 
+// renewNow renews the session out of turn.
+func (c *Core) renewNow() {
+	if c.session != nil {
+		c.renew(c.session)
+	}
+}
+
 func (c *Core) renew(s *session) bool {
 	if c.session != s {
 		return false
@@ -192,6 +199,13 @@ func (x *renewCall) then(r *Replied) {
 // of the clocks comes to that first: the monotonic one stands still while a machine is suspended.
 func (s *session) confirmed(sent Instant, trust time.Duration) {
 	s.sent, s.until = sent, Instant{Mono: sent.Mono + trust, Wall: sent.Wall.Add(trust)}
+}
+
+// stood is for how long the host may have been suspended since the last confirmed renewal was sent, and by how much the store's time
+// may be later than our estimate: by so much the wall clock has gone further than the monotonic one. Or it was set meanwhile; the
+// next renewal tells.
+func (s *session) stood(now Instant) time.Duration {
+	return max(now.Wall.Sub(s.sent.Wall)-(now.Mono-s.sent.Mono), 0)
 }
 
 // checkLease gives the session up when its last confirmed renewal is too old.

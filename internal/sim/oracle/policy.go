@@ -24,20 +24,22 @@ func (o *Oracle) policy(job string) Policy {
 const slack = 3 * time.Second
 
 // judgeStart demands that a run which may start once only, or in time only, does so.
-func (o *Oracle) judgeStart(r *row, p Policy) {
+func (o *Oracle) judgeStart(t *tenure, p Policy) {
+	r := t.row
 	if p.Once && r.begun {
 		o.fail("I16", "%v starts again", r.ID)
 	}
 	first := !r.begun && !r.orphaned // of what was claimed by who died no store knows whether it started
 	if r.begun = true; p.Within > 0 && first && !o.byHand(r) {
-		o.judgeFirst(r, p)
+		o.judgeFirst(t, p)
 	}
 }
 
-// judgeFirst demands that a run which nobody asked for starts in time for the first time.
-func (o *Oracle) judgeFirst(r *row, p Policy) {
+// judgeFirst demands that a run which nobody asked for starts in time for the first time, by what a process can know of the time.
+func (o *Oracle) judgeFirst(t *tenure, p Policy) {
+	r := t.row
 	due := time.Unix(r.ID.Due, 0)
-	if latest := due.Add(p.Within + slack); due.After(o.stepped) && o.now.After(latest) {
+	if latest := due.Add(p.Within + slack); due.After(o.stepped) && o.now.After(latest) && o.now.After(o.host(t.session.boot).misled) {
 		o.fail("I16", "%v starts for the first time after %v, with %v to start", r.ID, o.now.Sub(due), p.Within)
 	}
 }

@@ -59,6 +59,11 @@ func TestPolicies(t *testing.T) {
 			h.at(30 * time.Second)
 			h.Started(a, 6, 1)
 		}},
+		{"started too late, by a host that could not know", "", func(h history) {
+			h.Misled("one", time.Minute)
+			h.at(30 * time.Second)
+			h.Started(a, 6, 1)
+		}},
 		{"started twice", "I16", func(h history) { h.Started(a, 6, 1); orphan(h); h.Started(a, 9, 1) }},
 		{"abandoned", "", func(h history) {
 			h.Started(a, 6, 1)

@@ -341,7 +341,7 @@ func (o *Oracle) Started(id ID, fence int64, attempt int) {
 		o.fail("I8", "%v starts before its time", id)
 	}
 	p := o.policy(id.Job)
-	o.judgeStart(t.row, p)
+	o.judgeStart(t, p)
 	if s := t.session; !s.live(o.now) && s.steps == o.steps && o.now.After(o.host(s.boot).misled) {
 		o.fail("I9", "%v starts under fence %d, whose session is dead (expiry %v ago, marked: %t): its replica does not reach the store", id, fence, o.now.Sub(s.expires), s.marked)
 	}
