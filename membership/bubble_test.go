@@ -182,7 +182,7 @@ func (c *trial) run(sum *tally) {
 // start starts a process for the replica of index i.
 func (c *trial) start(i int) {
 	c.Helper()
-	m := c.join(Config{Name: letter(i), Seeds: addrs(c.all), Profile: c.profile})
+	m := c.join(Config{Namespace: sim.Namespace, Name: letter(i), Seeds: addrs(c.all), Profile: c.profile})
 	p := &post{name: letter(i), member: m, ended: make(chan struct{}), running: map[int64]context.Context{}}
 	p.way = storecut.New(c.store, func() time.Duration { return rand.N(time.Duration(c.slow.Load())) })
 	s, err := scheduler.New(scheduler.Config{

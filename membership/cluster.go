@@ -31,7 +31,7 @@ const (
 // Cluster is this process's membership in a gossiping cluster. Make one with Join and end it with Close. Its
 // methods may be called from any goroutine.
 type Cluster struct {
-	name, boot, addr string
+	namespace, name, boot, addr string
 
 	keys     *memberlist.Keyring // nil: gossip is in the clear
 	view     *view
@@ -104,7 +104,7 @@ func join(ctx context.Context, c Config, open opener) (*Cluster, error) {
 		return nil, err
 	}
 	working, cancel := context.WithCancel(life)
-	cl := &Cluster{name: c.Name, boot: boot, addr: addr, keys: keys, view: v, gossip: g, caller: newCaller(c, addr, v, g),
+	cl := &Cluster{namespace: c.Namespace, name: c.Name, boot: boot, addr: addr, keys: keys, view: v, gossip: g, caller: newCaller(c, addr, v, g),
 		counters: n, cancel: cancel, quit: quit}
 	c.Logger.Info("gossip listens", "boot", boot, "tells", addr, "namespace", c.Namespace, "profile", c.Profile, "keys", len(c.Secrets), "seeds", len(c.Seeds))
 	cl.resting.Go(func() { p.run(life) })
@@ -167,6 +167,9 @@ func newBoot() string {
 
 // Self returns this replica's name.
 func (c *Cluster) Self() string { return c.name }
+
+// Namespace is that of the Config.
+func (c *Cluster) Namespace() string { return c.namespace }
 
 // Boot returns this process's boot id: 16 hexadecimal digits, new at each Join.
 func (c *Cluster) Boot() string { return c.boot }

@@ -40,6 +40,10 @@ type Members interface {
 // a member, a session and a log line tell of one process.
 type Booted interface{ Boot() string }
 
+// Namespaced is a further power of Members: the namespace that they meet in. New refuses another one than the Config's: such
+// replicas would share one ring, and each namespace would run its own part of it.
+type Namespaced interface{ Namespace() string }
+
 // Explained is a further power of Members: why this replica owns nothing. Reason is asked by Ready, and never blocks.
 type Explained interface{ Reason() string }
 
@@ -179,6 +183,8 @@ func (c Config) validate() error {
 		bad("Namespace is empty; set it to the service's name, equal on all its replicas")
 	} else if err := jobs.ValidateName(c.Namespace); err != nil {
 		bad("Namespace: %w", err)
+	} else if m, ok := c.Members.(Namespaced); ok && m.Namespace() != c.Namespace {
+		bad("Namespace is %q, and that of Members is %q; give both the same, as on all replicas of the service", c.Namespace, m.Namespace())
 	}
 	for i, m := range c.Middleware {
 		if m == nil {

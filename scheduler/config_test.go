@@ -28,6 +28,11 @@ func TestZeroConfigIsOneReplicaAlone(t *testing.T) {
 	}
 }
 
+// billing are members that meet in a namespace.
+type billing struct{ scheduler.Members }
+
+func (billing) Namespace() string { return "billing" }
+
 // Every problem is named at once, and what to do.
 func TestConfigRefused(t *testing.T) {
 	t.Parallel()
@@ -38,6 +43,7 @@ func TestConfigRefused(t *testing.T) {
 	}{
 		"no namespace":          {scheduler.Config{Store: store}, []string{"Namespace is empty; set it"}},
 		"bad namespace":         {scheduler.Config{Namespace: "a b"}, []string{"Namespace", `"a b"`}},
+		"two namespaces":        {scheduler.Config{Namespace: "biling", Members: billing{}}, []string{`Namespace is "biling", and that of Members is "billing"; give both the same`}},
 		"short lease":           {scheduler.Config{Lease: time.Millisecond}, []string{"Lease is 1ms; set it to 1s or more"}},
 		"retention and horizon": {scheduler.Config{Retention: time.Hour}, []string{"Retention 1h0m0s is not above Horizon 24h0m0s"}},
 		"many at once":          {scheduler.Config{Store: store, Concurrency: -1, Grace: -1, Sweep: -1}, []string{"Namespace", "Concurrency", "Grace", "Sweep"}},

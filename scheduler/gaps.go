@@ -15,28 +15,36 @@ type Gap struct {
 	Job      string
 	From, To time.Time // the first due and the last
 	Count    int64
+
+	// Undecided says that these dues are the newest ones, and that no replica has looked at them: none that has the job is at
+	// work, or the store keeps them from it. Once one does, they run or are missed by the job's policy.
+	Undecided bool
 }
+
+// overdue is how old a due is at least that counts as undecided: a replica that looks at once may still wait for the store.
+const overdue = time.Minute
 
 // Gaps yields the stretches of dues in [from, to) that left no record, oldest first, by the schedule in force now: after a change of the
 // schedule the dues that the new one would have had before are gaps too. A record is a run of the job, whatever became of it; or
-// a stretch that was skipped or missed; or, of a job with keys, a due that was opened. Looked at are the dues that are decided; and none from before the
-// oldest record of the job that is kept, since retention may have removed theirs, or the job was not there yet. An
+// a stretch that was skipped or missed; or, of a job with keys, a due that was opened. Looked at are the dues that are decided, and none from before the
+// oldest record of the job that is kept, since retention may have removed theirs, or the job was not there yet. The last one is of the
+// dues that came a minute ago or earlier and are not decided, unless the job is paused or retired. An
 // efficiency job leaves no record, and of a schedule that is a program's own (jobs.Custom) nobody else can tell the
 // dues: these are errors that wrap idempotency.ErrRejected.
 func (c *Client) Gaps(ctx context.Context, job string, from, to time.Time) iter.Seq2[Gap, error] {
 	return func(yield func(Gap, error) bool) {
-		_, e, err := c.look(ctx, job)
+		o, e, err := c.look(ctx, job)
 		if err != nil {
 			yield(Gap{}, err)
 			return
 		}
-		if err := c.gaps(ctx, e, from, to, func(g Gap) bool { return yield(g, nil) }); err != nil {
+		if err := c.gaps(ctx, o, e, from, to, func(g Gap) bool { return yield(g, nil) }); err != nil {
 			yield(Gap{}, fmt.Errorf("scheduler: gaps of job %q: %w", job, err))
 		}
 	}
 }
 
-func (c *Client) gaps(ctx context.Context, e idempotency.Entry, from, to time.Time, yield func(Gap) bool) error {
+func (c *Client) gaps(ctx context.Context, o idempotency.Overview, e idempotency.Entry, from, to time.Time, yield func(Gap) bool) error {
 	if efficient(e) {
 		return fmt.Errorf("%w: it is an efficiency job, of which the store has no record", idempotency.ErrRejected)
 	}
@@ -44,6 +52,41 @@ func (c *Client) gaps(ctx context.Context, e idempotency.Entry, from, to time.Ti
 	if err != nil {
 		return fmt.Errorf("%w: %w", idempotency.ErrRejected, err)
 	}
+	more := true
+	tell := func(g Gap) bool {
+		more = yield(g)
+		return more
+	}
+	if err := c.unrecorded(ctx, e, s, from, to, tell); err != nil || !more {
+		return err
+	}
+	g, err := undecided(ctx, o, e, s, from, to)
+	if err == nil && g.Count > 0 {
+		yield(g)
+	}
+	return err
+}
+
+// undecided is the stretch of dues in [from, to) that should have been decided.
+func undecided(ctx context.Context, o idempotency.Overview, e idempotency.Entry, s jobs.Schedule, from, to time.Time) (Gap, error) {
+	after, upTo := second(from), second(to)
+	if e.Opened.After(after) {
+		after = e.Opened
+	}
+	if latest := o.Now.Add(-overdue); latest.Before(upTo) {
+		upTo = latest
+	}
+	first, ok := s.Next(after)
+	if !ok || first.After(upTo) || paused(e) || !e.Retired.IsZero() {
+		return Gap{}, nil
+	}
+	n, err := count(ctx, s, after, upTo)
+	last, _ := s.Prev(upTo.Add(time.Second).Truncate(time.Second))
+	return Gap{Job: e.Job, From: first, To: last, Count: n, Undecided: true}, err
+}
+
+// unrecorded yields the stretches of decided dues of which there is no record.
+func (c *Client) unrecorded(ctx context.Context, e idempotency.Entry, s jobs.Schedule, from, to time.Time, yield func(Gap) bool) error {
 	if upTo := second(to); upTo.Before(e.Opened) {
 		e.Opened = upTo
 	}

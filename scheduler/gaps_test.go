@@ -24,6 +24,7 @@ type annals struct {
 	ranges []idempotency.Range // by their beginnings
 	dues   []idempotency.Due   // by due
 	read   int                 // how many runs and dues were asked for
+	ahead  time.Duration       // its clock, of what is decided
 }
 
 func all[T any](list []T) iter.Seq2[T, error] {
@@ -73,7 +74,7 @@ func (l *annals) Dues(_ context.Context, _, _ string, from, to time.Time) iter.S
 }
 
 func (l *annals) Overview(context.Context, string) (idempotency.Overview, error) {
-	return idempotency.Overview{Now: l.entry.Opened, Partitions: 8, Entries: []idempotency.Entry{l.entry}}, nil
+	return idempotency.Overview{Now: l.entry.Opened.Add(l.ahead), Partitions: 8, Entries: []idempotency.Entry{l.entry}}, nil
 }
 
 func (l *annals) Commands(context.Context, string, string) iter.Seq2[idempotency.Command, error] {
@@ -172,6 +173,8 @@ func TestGapsFindsWhatWasLost(t *testing.T) {
 		want := lost(dues, told, func(due time.Time) bool {
 			return !due.Before(oldest) && within(due, from, to) && due.Before(to) && !due.After(l.entry.Opened)
 		})
+		l.ahead = time.Duration(rapid.Int64Range(0, 1000).Draw(rt, "now")) * 500 * time.Millisecond
+		want = append(want, open(s, l.entry.Opened, l.ahead, from, to)...)
 		if got := l.gaps(rt, from, to); !slices.Equal(got, want) {
 			rt.Fatalf("in [%v, %v) up to %v, from %v on\ngot  %v\nwant %v", from, to, l.entry.Opened, oldest, got, want)
 		}
@@ -201,6 +204,41 @@ func lost(dues []time.Time, told map[time.Time]bool, looked func(time.Time) bool
 		}
 	}
 	return list
+}
+
+// open is the stretch of dues that should have been decided.
+func open(s jobs.Schedule, opened time.Time, ahead time.Duration, from, to time.Time) (list []scheduler.Gap) {
+	var dues []time.Time
+	for due, ok := s.Next(opened); ok && !due.After(opened.Add(ahead-time.Minute)); due, ok = s.Next(due) {
+		dues = append(dues, due)
+	}
+	list = lost(dues, nil, func(due time.Time) bool { return within(due, from, to) && due.Before(to) })
+	for i := range list {
+		list[i].Undecided = true
+	}
+	return list
+}
+
+// Of a job that is paused or retired no due waits to be decided.
+func TestGapsOfWhatIsStill(t *testing.T) {
+	t.Parallel()
+	first := day(1, 0, 0)
+	for name, still := range map[string]func(*idempotency.Entry){
+		"at work": nil,
+		"paused":  func(e *idempotency.Entry) { e.PausedFrom = first },
+		"retired": func(e *idempotency.Entry) { e.Retired = first },
+	} {
+		l := &annals{entry: idempotency.Entry{Definition: idempotency.Definition{Job: "j", Schedule: "@every 1h"}, Opened: first}, ahead: 3 * time.Hour}
+		var want []scheduler.Gap
+		if still == nil {
+			want = []scheduler.Gap{{Job: "j", From: first.Add(time.Hour), To: first.Add(2 * time.Hour), Count: 2, Undecided: true}}
+		} else {
+			still(&l.entry)
+		}
+		if got := l.gaps(t, first, first.AddDate(0, 0, 1)); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
 }
 
 // Ten years of seconds cost no walk over them, and of what is far from the stretch nothing is read.

@@ -25,7 +25,8 @@ func gapsCommand() *cobra.Command {
 		Short: "Find dues of which the store has no record",
 		Long: `Find the dues of a job, or of all jobs, of which the store has no record, by the
 schedules in force now: after a schedule was changed, older dues are held against
-the new one. Of efficiency jobs there is no record, and of a schedule that is a
+the new one. So are dues that came more than a minute ago and that no replica has
+decided, as while none is up. Of efficiency jobs there is no record, and of a schedule that is a
 program's own nobody else can tell the dues: these are left out, or rejected where
 JOB names one.
 
@@ -66,7 +67,7 @@ func (o *operation) gaps(ctx context.Context, c *scheduler.Client, job string, f
 		return err
 	}
 	if o.json {
-		err = writeJSON(o.out, viewAll(gaps, func(g scheduler.Gap) gapView { return gapView{g.Job, instant(g.From), instant(g.To), g.Count} }))
+		err = writeJSON(o.out, viewAll(gaps, func(g scheduler.Gap) gapView { return gapView{g.Job, instant(g.From), instant(g.To), g.Count, g.Undecided} }))
 	} else {
 		err = o.printGaps(gaps, from, to)
 	}
@@ -113,9 +114,13 @@ func (o *operation) printGaps(gaps []scheduler.Gap, from, to time.Time) error {
 		_, err := fmt.Fprintf(o.out, "no gap from %s to %s\n", show.Instant(from), show.Instant(to))
 		return err
 	}
-	t := show.NewTable("JOB", "FROM", "TO", "DUES")
+	t := show.NewTable("JOB", "FROM", "TO", "DUES", "STATE")
 	for _, g := range gaps {
-		t.Add(g.Job, show.Instant(g.From), show.Instant(g.To), strconv.FormatInt(g.Count, 10))
+		state := ""
+		if g.Undecided {
+			state = "no replica has decided them"
+		}
+		t.Add(g.Job, show.Instant(g.From), show.Instant(g.To), strconv.FormatInt(g.Count, 10), state)
 	}
 	return t.Write(o.out)
 }

@@ -137,6 +137,8 @@ type gapView struct {
 	From  instant `json:"from"`
 	To    instant `json:"to"`
 	Count int64   `json:"count"`
+
+	Undecided bool `json:"undecided"`
 }
 
 type commandView struct {
