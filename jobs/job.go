@@ -78,7 +78,8 @@ type Job struct {
 	// Timeout bounds one attempt. 0: DefaultTimeout; negative: no bound.
 	Timeout time.Duration
 	// StartWithin bounds how late an occurrence may start for the first time, after its start: the due, plus
-	// what Spread delays it by. One that comes later, since all workers were busy or no replica ran, is recorded as
+	// what Spread delays it by. That is by the store's time, of which a replica may be behind by what a call takes: a fifth of
+	// a Lease at most. One that comes later, since all workers were busy or no replica ran, is recorded as
 	// skipped (deadline). Runs that a person asked for always start. A run whose replica died after claiming it counts
 	// as started, and is taken up however late. 0: no bound.
 	StartWithin time.Duration

@@ -11,6 +11,11 @@ func (j *job) startsTooLate(late time.Duration) bool {
 	return j.StartWithin > 0 && late > j.StartWithin
 }
 
+// startsTooLate says the same of a run here that no handler had and nobody asked for, if the store's time is so much later than we take it for.
+func (h *held) startsTooLate(behind time.Duration) bool {
+	return h.past == fresh && h.occ.Request == "" && h.job.startsTooLate(h.late+behind)
+}
+
 // lastStart is how long after a due of a job with keys the last of them starts.
 func (j *job) lastStart() time.Duration { return j.starts.delay(j.starts.partitions - 1) }
 

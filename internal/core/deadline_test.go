@@ -209,6 +209,20 @@ func TestBackfilledInTimeStartsLate(t *testing.T) {
 	}
 }
 
+// asleep keeps core 0's next call of a name until the store has taken it and its host was suspended, or its clock set; then it hears the answer.
+func (w *tower) asleep(name string, slept, set time.Duration) {
+	w.keep = func(i int, call *Call) bool {
+		if i != 0 || call.Name != name {
+			return false
+		}
+		w.keep = nil
+		r := call.Do(w.t.Context(), w.store)
+		w.skew, w.wrong = w.skew+slept, w.wrong+slept+set
+		w.tell(0, r)
+		return true
+	}
+}
+
 // A host is suspended between the opening of a due and its answer. Its monotonic clock says that there is time left to start; the
 // store's time decides, which is asked first. So is it where the wall clock was merely set.
 func TestStartWithinOfSuspendedHost(t *testing.T) {
@@ -216,33 +230,117 @@ func TestStartWithinOfSuspendedHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		slept, set time.Duration
 		want       string
-		asks       bool
 	}{
-		"in time":       {slept: 2 * second, want: "running ()"},
-		"for too long":  {slept: 4 * second, want: "skipped (deadline)", asks: true},
-		"clock was set": {set: 4 * second, want: "running (unstarted)", asks: true},
+		"in time":            {slept: 2 * second, want: "running ()"},
+		"for too long":       {slept: 4 * second, want: "skipped (deadline)"},
+		"clock was set":      {set: 4 * second, want: "running ()"},
+		"clock set a little": {slept: 2900 * time.Millisecond, set: 900 * time.Millisecond, want: "running ()"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newTower(t, timing(), "a")
 			w.begin(jobs.Job{Name: "tight", Schedule: jobs.At(epoch.Add(11 * second)), Run: none, StartWithin: 3 * second})
-			w.keep = func(_ int, call *Call) bool {
-				if call.Name != "Decide" {
-					return false
-				}
-				w.keep = nil
-				opened := call.Do(t.Context(), w.store)
-				w.skew, w.wrong = c.slept, c.slept+c.set
-				w.tell(0, opened)
-				if len(w.starts("tight")) == 0 != c.asks {
-					t.Errorf("as it comes to know: started %t", c.asks)
-				}
-				return true
-			}
-			w.until(14 * second)
+			w.asleep("Decide", c.slept, c.set)
+			w.until(11*second + 10*time.Millisecond)
 			w.want("tight", c.want)
-			if n := len(w.starts("tight")); n != 1 && c.slept < 3*second {
-				t.Errorf("started %d times", n)
+			if n := len(w.starts("tight")); (n == 1) != (c.want == "running ()") || w.calls["Claim"] > 0 {
+				t.Errorf("started %d times, after %d claims", n, w.calls["Claim"])
+			}
+		})
+	}
+}
+
+// Who asks for another attempt after a while gets it no sooner, though the host was suspended meanwhile.
+func TestRetryAfterOfSuspendedHost(t *testing.T) {
+	t.Parallel()
+	w := newTower(t, timing(), "a")
+	w.begin(once("j"))
+	w.until(10*second + 100*time.Millisecond)
+	w.skew, w.wrong = 4*second, 4*second
+	at := w.now + w.skew
+	w.returned(w.starts("j")[0], jobs.RetryAfter(5*second, errWork))
+	for len(w.starts("j")) == 1 && w.now < 30*second {
+		w.until(w.now + 50*time.Millisecond)
+	}
+	if waited := w.now + w.skew - at; waited < 5*second || waited > 10*second {
+		t.Errorf("the next attempt starts %v later, want 5 s and what the host did not know of", waited)
+	}
+}
+
+// awaits is a world in which a run, and those of its key behind it, wait for the store's time, which is not told.
+func awaits(t *testing.T, c Config) *tower {
+	w := newTower(t, c, "a", "b")
+	j := jobs.Job{Name: "tight", Schedule: ats(11, 12, 13), Run: none, StartWithin: 4 * second}
+	w.begin(j)
+	down := false
+	w.call = func(i int, name string) error {
+		if i == 1 || down || name == "RenewSession" && w.now > 13*second {
+			return errDown
+		}
+		return nil
+	}
+	w.until(10 * second)
+	down = true
+	w.until(13*second + 500*time.Millisecond)
+	down = false
+	w.asleep("Decide", 0, 2*second)
+	w.until(13*second + 800*time.Millisecond)
+	w.want("tight", "running ()", "waiting ()", "waiting ()")
+	if n := len(w.starts("tight")); n != 0 || w.calls["Claim"] > 0 {
+		t.Fatalf("%d starts, %d claims", n, w.calls["Claim"])
+	}
+	return w
+}
+
+// What waits for the store's time keeps its key: nothing of it overtakes it. It is asked for until it is told.
+func TestAwaitingKeepsItsKey(t *testing.T) {
+	t.Parallel()
+	w := awaits(t, timing())
+	w.call = nil
+	w.until(14 * second)
+	if s := w.starts("tight"); len(s) != 1 || !s[0].Occurrence.Due.Equal(epoch.Add(11*second)) {
+		t.Errorf("starts: %+v", s)
+	}
+	w.want("tight", "running ()", "waiting ()", "waiting ()")
+}
+
+// What waits for the store's time ends without a start when it is told to, and goes on elsewhere where this replica leaves or gives its
+// session up.
+func TestAwaitingEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end    func(*tower)
+		want   string
+		starts int // of it, later
+	}{
+		"canceled": {func(w *tower) { w.by(idempotency.Cancel, due("tight", 11*second)) }, "failed (canceled)", 0},
+		"drained":  {func(w *tower) { w.tell(0, Stop{}) }, "waiting (unstarted)", 0},
+		"lost":     {func(w *tower) { w.cores[0].lose("test") }, "running (unstarted)", 1}, // it takes it up again
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := awaits(t, timing())
+			c.end(w)
+			for w.now < 15*second && w.fates("tight")[0] == "running ()" {
+				w.until(w.now + 50*time.Millisecond)
+			}
+			if got := w.fates("tight")[0]; got != c.want {
+				t.Errorf("ended %s, want %s", got, c.want)
+			}
+			n := 0
+			for _, s := range w.starts("tight") {
+				if s.Occurrence.Due.Equal(epoch.Add(11 * second)) {
+					n++
+				}
+			}
+			if n != c.starts {
+				t.Errorf("it has started %d times, want %d", n, c.starts)
+			}
+			if r := w.rows()[0]; r.Attempt != 0 {
+				t.Errorf("%d attempts are recorded", r.Attempt)
+			}
+			if n := w.cores[0].jobs["tight"].load.reserved; n != 0 {
+				t.Errorf("%d claims are still promised workers", n)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ func (c *Core) drain(why string) {
 	c.draining, c.stopping = true, head+shorten(why, maxReason-len(head))
 	c.announce()
 	c.dropPasses()
+	c.endAllAwaiting()
 	c.decides.drop(nil)
 	c.claims.drop(nil)
 	c.saves.drop(nil)

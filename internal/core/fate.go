@@ -61,20 +61,17 @@ const (
 )
 
 // neverStarts says what becomes of a run that was won and is not started.
-func (c *Core) neverStarts(h *held, r idempotency.Run) (f idempotency.Finish, no bool) {
-	f = idempotency.Finish{Outcome: idempotency.Failed, Attempt: r.Attempt, Reason: reasonAbandoned}
-	timely := h.past == fresh && r.ID.Request == "" // it may not start too late
+func (c *Core) neverStarts(h *held) (f idempotency.Finish, no bool) {
+	f = idempotency.Finish{Outcome: idempotency.Failed, Attempt: h.occ.Attempt - 1, Reason: reasonAbandoned}
 	switch {
 	case h.past == begun && h.job.Crash == jobs.CrashAbandon:
 		f.Text = textAbandoned
 	case c.draining:
 		f = c.givingBack(h)
-	case r.Crashes >= maxCrashes:
+	case h.crashes >= maxCrashes:
 		f.Text = textPoison
-	case timely && h.job.startsTooLate(h.late):
+	case h.startsTooLate(0):
 		f.Outcome, f.Reason = idempotency.Skipped, reasonDeadline
-	case timely && h.job.startsTooLate(h.late+h.session.stood(c.now)):
-		f = c.givingBack(h) // until a renewal says what time it is
 	default:
 		return f, false
 	}
@@ -85,6 +82,10 @@ func (c *Core) neverStarts(h *held, r idempotency.Run) (f idempotency.Finish, no
 // that is over whatever the handler still does is recorded all the same.
 func (c *Core) end(h *held, cause error) {
 	if h.returned || h.cause != nil {
+		return
+	}
+	if !h.begun {
+		c.endAwaiting(h)
 		return
 	}
 	h.cause = cause
@@ -171,6 +172,9 @@ func (c *Core) completed(h *held, err error) {
 // marked records the end of a run that was told to end.
 func (c *Core) marked(h *held, err error) {
 	f := idempotency.Finish{Outcome: idempotency.Failed, Attempt: h.occ.Attempt, Reason: reasonCanceled, Text: h.record(h.text)}
+	if !h.begun {
+		f.Attempt--
+	}
 	if errors.Is(h.mark, jobs.ErrOvertaken) {
 		f.Outcome, f.Reason = idempotency.Skipped, reasonOvertaken
 	}
@@ -192,7 +196,7 @@ func (c *Core) attempted(h *held, err error, reason string) {
 		if h.pause = h.job.Retry.Delay(h.occ.Attempt, c.cfg.Rand.Float64()); h.asks != nil {
 			h.pause = *h.asks
 		}
-		f.Outcome, f.Wake = idempotency.Wait, c.storeNow().Add(h.pause)
+		f.Outcome, f.Wake = idempotency.Wait, c.storeNow().Add(h.pause+c.behind()) // never early
 	}
 	c.write(h, f, err)
 }

@@ -137,13 +137,6 @@ func (c *Core) every(d time.Duration, f func() bool) {
 	})
 }
 
-// renewNow renews the session out of turn.
-func (c *Core) renewNow() {
-	if c.session != nil {
-		c.renew(c.session)
-	}
-}
-
 func (c *Core) renew(s *session) bool {
 	if c.session != s {
 		return false
@@ -187,11 +180,14 @@ func (x *renewCall) then(r *Replied) {
 	case err == nil && c.wentBack(r, x.before):
 		c.lose("the store was rolled back")
 		c.announce()
-	case err == nil && x.sent.Mono > s.sent.Mono:
+	case err != nil:
+		c.after(c.retryPause(), c.askTime)
+	case x.sent.Mono >= s.sent.Mono:
 		s.confirmed(x.sent, c.cfg.trustFor())
 		c.sample(r, x.sent)
 		c.emit(Renewed{Session: s.ID, Offset: c.offset()})
 		c.compare(r, x.sent)
+		c.admitAwaiting()
 	}
 }
 
@@ -199,13 +195,6 @@ func (x *renewCall) then(r *Replied) {
 // of the clocks comes to that first: the monotonic one stands still while a machine is suspended.
 func (s *session) confirmed(sent Instant, trust time.Duration) {
 	s.sent, s.until = sent, Instant{Mono: sent.Mono + trust, Wall: sent.Wall.Add(trust)}
-}
-
-// stood is for how long the host may have been suspended since the last confirmed renewal was sent, and by how much the store's time
-// may be later than our estimate: by so much the wall clock has gone further than the monotonic one. Or it was set meanwhile; the
-// next renewal tells.
-func (s *session) stood(now Instant) time.Duration {
-	return max(now.Wall.Sub(s.sent.Wall)-(now.Mono-s.sent.Mono), 0)
 }
 
 // checkLease gives the session up when its last confirmed renewal is too old.

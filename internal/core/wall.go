@@ -36,7 +36,7 @@ const (
 )
 
 // watchWall looks whether the wall clock was set. Steps forward, and the end of a suspension, need no more than to
-// be known, here and by the store's clock: what was due meanwhile is late. After a step back the next dues lie too far ahead, and are computed anew.
+// be known: what was due meanwhile is late. After a step back the next dues lie too far ahead, and are computed anew.
 func (c *Core) watchWall() {
 	w, now := &c.wall, c.now.Wall
 	origin, looked := now.Add(-c.now.Mono), w.looked
@@ -64,7 +64,6 @@ func (c *Core) watchWall() {
 	w.span = span{from: from, to: now, origin: origin, began: c.now.Mono}
 	c.emit(WallStepped{By: step.Round(time.Millisecond)})
 	if step > 0 {
-		c.renewNow() // it says how long the host was suspended, if it was
 		return
 	}
 	for _, j := range c.jobs {

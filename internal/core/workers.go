@@ -35,6 +35,7 @@ type workers struct {
 	turned time.Duration // when a handler returned last; 0: none has
 
 	suspects int                    // held or being taken up
+	awaiting []*held                // for the store's time
 	queues   map[localKey]*keyQueue // of efficiency runs that wait or run here
 }
 
@@ -44,7 +45,7 @@ type held struct {
 	job     *job
 	occ     jobs.Occurrence
 	session *session // nil: an efficiency run
-	suspect bool
+	crashes int
 	hedged  bool
 	past    past
 	alone   bool // it holds its key
@@ -106,8 +107,7 @@ func (c *Core) begin(j *job, r idempotency.Run, before past, hedged bool) {
 	}
 	h := &held{
 		job: j, occ: c.occurrence(j, r.ID, r.Fence, r.Attempt, r.Payload), session: c.session,
-		suspect: r.Crashes >= suspectCrashes, hedged: hedged, past: before, alone: j.holdsKey(),
-		late: max(c.storeNow().Sub(c.startOf(j, r.ID.Key, r.ID.Due)), 0),
+		crashes: r.Crashes, hedged: hedged, past: before, alone: j.holdsKey(),
 	}
 	h.occ.Term = r.Term
 	c.hold(h)
@@ -115,18 +115,28 @@ func (c *Core) begin(j *job, r idempotency.Run, before past, hedged bool) {
 		c.backlog.take(h.key())
 	}
 	w.byFence[r.Fence] = h
-	if h.suspect {
+	if h.suspect() {
 		w.suspects++
 	}
 	if hedged {
 		c.emit(Hedged{h.occ})
 	}
-	if f, no := c.neverStarts(h, r); no {
+	c.admit(h)
+}
+
+// admit starts a run that was won, or records why it never starts, or lets it wait until it is known whether it may.
+func (c *Core) admit(h *held) {
+	h.late = max(c.storeNow().Sub(c.startOf(h.job, h.occ.Key, h.occ.Due)), 0)
+	f, no := c.neverStarts(h)
+	switch {
+	case no:
 		h.returned = true
 		c.write(h, f, nil)
-		return
+	case h.startsTooLate(c.behind()):
+		c.await(h)
+	default:
+		c.start(h)
 	}
-	c.start(h)
 }
 
 func (c *Core) hold(h *held) {
@@ -137,7 +147,7 @@ func (c *Core) hold(h *held) {
 }
 
 func (c *Core) start(h *held) {
-	h.begun = true
+	h.begun, h.started = true, c.now.Mono
 	h.job.load.began(c.rateTime())
 	c.workers.running++
 	c.emit(Start{Handle: h.handle, Job: &h.job.Job, Occurrence: h.occ, Late: h.late})
@@ -208,6 +218,9 @@ func (h *held) first() bool {
 	return h.begun && h.past == fresh && h.occ.Attempt == 1 && h.occ.Request == ""
 }
 
+// suspect says that processes have died of this run, or beside it.
+func (h *held) suspect() bool { return h.crashes >= suspectCrashes }
+
 func (h *held) key() keyOfJob { return keyOfJob{h.occ.Job, h.occ.Key} }
 
 // answered notes that a run is not ours any more, as the store has it.
@@ -232,7 +245,7 @@ func (c *Core) letGo(h *held) {
 	w.recording--
 	delete(w.byFence, h.occ.Fence)
 	w.known[h.occ.Fence] = ended{at: c.now.Mono, accepted: h.accepted}
-	if h.suspect {
+	if h.suspect() {
 		w.suspects--
 		c.sweepSoon(0) // others may have waited for this one
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/belfry-go/belfry/idempotency"
@@ -142,8 +143,11 @@ func (t *tap) Lead(ctx context.Context, s idempotency.Session, term int64) (idem
 	defer t.mu.Unlock()
 	l, err := t.leaders().Lead(ctx, s, term)
 	return judge(t, "Lead", l, err, func(x *oracle.Oracle) {
-		if t.leading != l.Term {
-			t.leading = l.Term
+		if t.leading.Term != l.Term {
+			if strings.HasSuffix(l.Why, "its session ended") { // it is marked dead for that
+				x.SessionDead(t.leading.Session, false)
+			}
+			t.leading = l
 			t.note("store: is led by", l.Session, l.Term, l.Why)
 		}
 		if l.Session == s.ID {

@@ -26,7 +26,7 @@ type tap struct {
 	lease map[int64]time.Duration // by session
 	boots map[int64]string
 
-	leading int64 // the term that Lead answered last
+	leading idempotency.Leader // that Lead answered last
 
 	set  []int        // room for bits
 	rows []oracle.Row // … and for the rows of a decision
