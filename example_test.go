@@ -49,7 +49,7 @@ func run(ctx context.Context, seeds []string) error {
 
 // customers would read the customers' table.
 func customers(context.Context) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) { yield("customer-42", nil) }
+	return func(yield func(string, error) bool) { yield("42", nil) }
 }
 
 // charge would call the payment provider, which charges once per idempotency key.
