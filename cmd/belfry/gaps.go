@@ -67,7 +67,9 @@ func (o *operation) gaps(ctx context.Context, c *scheduler.Client, job string, f
 		return err
 	}
 	if o.json {
-		err = writeJSON(o.out, viewAll(gaps, func(g scheduler.Gap) gapView { return gapView{g.Job, instant(g.From), instant(g.To), g.Count, g.Undecided} }))
+		err = writeJSON(o.out, viewAll(gaps, func(g scheduler.Gap) gapView {
+			return gapView{g.Job, instant(g.From), instant(g.To), g.Count, g.Undecided}
+		}))
 	} else {
 		err = o.printGaps(gaps, from, to)
 	}
