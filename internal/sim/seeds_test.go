@@ -18,7 +18,7 @@ import (
 var failedOnce string
 
 // onRecord is how many lines it has, so that none is lost unseen.
-const onRecord = 15
+const onRecord = 16
 
 // TestSeeds replays the seeds that failed once; testdata/seeds.txt says what its lines are.
 func TestSeeds(t *testing.T) {

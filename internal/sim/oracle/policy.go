@@ -58,8 +58,9 @@ func (o *Oracle) judgeReason(r *row, f *Finish, p Policy) {
 		wrong = r.told != f.Reason
 	case "overtaken":
 		wrong = !r.overtaken // even where a person has canceled it meanwhile
-	case "deadline":
-		wrong = p.Within == 0 || r.begun || r.hand || o.fast.Before(o.Start(f.ID, o.spreads[f.ID.Job]).Add(p.Within))
+	case "deadline": // by a clock that may be ahead by the tolerance
+		wrong = p.Within == 0 || r.begun || r.hand ||
+			o.fast.Add(o.rules.Tolerance).Before(o.Start(f.ID, o.spreads[f.ID.Job]).Add(p.Within))
 	case "handler":
 		wrong = r.tenure.end&Skip == 0
 	default:
