@@ -118,6 +118,8 @@ func (x *explainer) tellPasses(passes []idempotency.Pass, on string) {
 	switch {
 	case len(who) > 0:
 		x.say("At work on %s: replica %s. It reads keys from the KeySource and claims them as workers become free.", on, strings.Join(who, "; replica "))
+	case gone > 0 && len(x.overview.Sessions) == 0:
+		x.say("Those who were at work on %s are gone, and no replica is up; one that has the job's code goes on with it.", on)
 	case gone > 0 && x.entry.Leader && !x.led():
 		x.say("Those who were at work on %s are gone; who may run it now goes on.", on)
 	case gone > 0:

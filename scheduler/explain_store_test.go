@@ -253,6 +253,12 @@ var records = []struct {
 		d.dies(b)
 		return id
 	}},
+	{"the due is open, and nobody is up", func(d *desk) idempotency.ID {
+		id := d.openDue()
+		d.pass(d.session, id.Due, bitmap(0, 1, 2, 3, 4, 5, 6, 7), bitmap(), 0)
+		d.dies(d.session)
+		return id
+	}},
 	{"the due is open, and the key's part finished", func(d *desk) idempotency.ID {
 		id := d.openDue()
 		p := ring.Slot(id.Key) % 8

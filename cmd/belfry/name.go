@@ -100,8 +100,15 @@ func oneJob(args []string) (string, error) {
 	if len(args) != 1 {
 		return "", fmt.Errorf("%d arguments: give the name of one job", len(args))
 	}
-	return args[0], jobs.ValidateName(args[0])
+	err := jobs.ValidateName(args[0])
+	if err != nil && runID.MatchString(args[0]) {
+		err = fmt.Errorf("%.80q is the ID of a run; give the name of its job, and the rest by --key, --due and --namespace", args[0])
+	}
+	return args[0], err
 }
+
+// runID is what a run's ID looks like in a log; see jobs.Occurrence.ID.
+var runID = regexp.MustCompile(`^[A-Za-z0-9._-]+:[A-Za-z0-9._-]+.*@`)
 
 // instantOf reads an instant as RFC 3339 has it, in UTC: with a zone, so that it means the same to everybody.
 func instantOf(flag, text string) (t time.Time, err error) {

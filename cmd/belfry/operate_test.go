@@ -46,6 +46,7 @@ func TestOperationMisuse(t *testing.T) {
 		{"runs --key=" + here, "runs: --key: jobs: key is empty; a key has 1 to 255 bytes"},
 		{"commands --limit 100001" + here, "commands: --limit 100001: give 1 to 100000"},
 		{"explain --due 2026-10-01T00:00:00Z" + here, "explain: 0 arguments: give the name of one job"},
+		{"explain billing:renewals/c-3@2026-10-01T04:00:00Z" + here, `explain: "billing:renewals/c-3@2026-10-01T04:00:00Z" is the ID of a run; give the name of its job, and the rest by --key, --due and --namespace`},
 		{"explain a b" + here, "explain: 2 arguments: give the name of one job"},
 		{"explain r" + here, "explain: no due is named; give --due, such as --due 2026-10-01T04:00:00Z; belfry runs --job r lists them"},
 		{"explain r --due 2026-10-01" + here, `explain: --due "2026-10-01": write the instant with its zone, as 2026-10-01T04:00:00Z or 2026-10-01T06:00:00+02:00`},
