@@ -12,11 +12,11 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Roomy lets the heap of a program that simulates grow to nine times what is alive of it, unless GOGC says how far: a world is a
-// few megabytes, and leaves ten times as much behind in an hour, so that collecting it takes a third of the time otherwise.
+// Roomy lets the heap of a program that simulates grow to five times what is alive of it, unless GOGC says how far: a world is a
+// few megabytes, and leaves ten times as much behind in an hour, so that collecting it takes a fifth of the time otherwise.
 func Roomy() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(800)
+		debug.SetGCPercent(400)
 	}
 }
 
