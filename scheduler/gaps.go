@@ -10,14 +10,15 @@ import (
 	"github.com/belfry-go/belfry/jobs"
 )
 
-// Gap is a stretch of dues of which the store has no record, while it has one of those before and after it, if there are any.
+// Gap is a stretch of dues of which the store has no record, while it has one of those before and after it, if there are any; or
+// of the newest dues, where nobody has decided them.
 type Gap struct {
 	Job      string
 	From, To time.Time // the first due and the last
 	Count    int64
 
-	// Undecided says that these dues are the newest ones, and that no replica has looked at them: none that has the job is at
-	// work, or the store keeps them from it. Once one does, they run or are missed by the job's policy.
+	// Undecided says that no replica has decided these dues: none that has the job is up, or none reaches the store. Once one does,
+	// they run or are missed, by the job's policy.
 	Undecided bool
 }
 

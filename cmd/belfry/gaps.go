@@ -25,10 +25,10 @@ func gapsCommand() *cobra.Command {
 		Short: "Find dues of which the store has no record",
 		Long: `Find the dues of a job, or of all jobs, of which the store has no record, by the
 schedules in force now: after a schedule was changed, older dues are held against
-the new one. So are dues that came more than a minute ago and that no replica has
-decided, as while none is up. Of efficiency jobs there is no record, and of a schedule that is a
-program's own nobody else can tell the dues: these are left out, or rejected where
-JOB names one.
+the new one. Dues that came more than a minute ago and that no replica has decided,
+as while none is up, are told of as well. Of efficiency jobs there is no record, and
+of a schedule that is a program's own nobody else can tell the dues: these are left
+out, or rejected where JOB names one.
 
 The exit status is 4 where there is a gap.`,
 		Example: "  belfry gaps --store sqlite:billing.db --namespace billing --from 2026-10-01T00:00:00Z",

@@ -17,7 +17,7 @@ func (c *Core) behind() time.Duration {
 }
 
 // await lets a run that may come too late to start wait for the store's time. It keeps its worker and its key meanwhile, so that
-// nothing overtakes it.
+// nothing overtakes it, and its place within the job's limit, as a claim does.
 func (c *Core) await(h *held) {
 	h.job.load.reserved++
 	c.workers.awaiting = append(c.workers.awaiting, h)

@@ -172,7 +172,7 @@ func (c *Core) completed(h *held, err error) {
 // marked records the end of a run that was told to end.
 func (c *Core) marked(h *held, err error) {
 	f := idempotency.Finish{Outcome: idempotency.Failed, Attempt: h.occ.Attempt, Reason: reasonCanceled, Text: h.record(h.text)}
-	if !h.begun {
+	if !h.begun { // it only awaited the store's time: no attempt was made
 		f.Attempt--
 	}
 	if errors.Is(h.mark, jobs.ErrOvertaken) {

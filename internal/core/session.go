@@ -181,7 +181,7 @@ func (x *renewCall) then(r *Replied) {
 		c.lose("the store was rolled back")
 		c.announce()
 	case err != nil:
-		c.after(c.retryPause(), c.askTime)
+		c.after(c.retryPause(), c.askTime) // in vain, unless a run awaits it
 	case x.sent.Mono >= s.sent.Mono:
 		s.confirmed(x.sent, c.cfg.trustFor())
 		c.sample(r, x.sent)
